@@ -1,0 +1,1 @@
+"""UWML Lens: universal weighting metric learning, its run log and its views."""

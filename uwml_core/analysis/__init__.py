@@ -1,0 +1,1 @@
+"""Statistics: frames in, tidy frames out; no plotting, one module per question."""

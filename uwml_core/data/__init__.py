@@ -1,0 +1,1 @@
+"""Readers of real formats and the sample sets."""

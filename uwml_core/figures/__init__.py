@@ -1,0 +1,1 @@
+"""Tidy frame to Plotly figure; no files, no aggregation."""

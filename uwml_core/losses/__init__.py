@@ -1,0 +1,1 @@
+"""Weighted cross-modal losses in PyTorch."""

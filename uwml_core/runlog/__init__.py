@@ -1,0 +1,1 @@
+"""The Parquet run log: schema, writer, reader."""

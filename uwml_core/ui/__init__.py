@@ -1,0 +1,1 @@
+"""Everything that needs Streamlit: frame, cached readers, charts that stay alive."""

@@ -1,0 +1,34 @@
+"""Pure maths of the weighting, over NumPy arrays and torch tensors alike.
+
+The loss, the direction controller in the trainer and every preview in the app call these functions;
+there is no second definition of any of them.
+"""
+
+from uwml_core.weighting.config import PARAMETERS, Parameter, UWMLConfig
+from uwml_core.weighting.curve import CURVES, WEIGHT_FLOOR, difficulty_weight
+from uwml_core.weighting.direction import DirectionController, direction_names, replay_controller
+from uwml_core.weighting.normalization import (
+    NORMALIZATIONS,
+    effective_sample_size,
+    loss_denominator,
+    relative_weight,
+)
+from uwml_core.weighting.stage import stage_factor, stage_steepness
+
+__all__ = [
+    "CURVES",
+    "NORMALIZATIONS",
+    "PARAMETERS",
+    "WEIGHT_FLOOR",
+    "DirectionController",
+    "Parameter",
+    "UWMLConfig",
+    "difficulty_weight",
+    "direction_names",
+    "effective_sample_size",
+    "loss_denominator",
+    "relative_weight",
+    "replay_controller",
+    "stage_factor",
+    "stage_steepness",
+]

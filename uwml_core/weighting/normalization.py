@@ -1,0 +1,98 @@
+"""From curve values to relative weights, and from relative weights to one loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from array_api_compat import array_namespace
+
+NORMALIZATIONS = ("l2", "sum", "rss", "none")
+
+
+def relative_weight(weight: Any, max_weight: float = 2.0) -> Any:
+    """Weights divided by their mean over the last axis, then clamped.
+
+    The mean runs over anchors that have a weight; weight 0 marks an anchor without negatives.
+
+    Args:
+        weight: array ``[..., n]``, values >= 0.
+        max_weight: upper clamp on the relative weight, >= 1.
+
+    Returns:
+        Array ``[..., n]`` in [0, max_weight]; all 0 where no anchor has weight.
+
+    Example:
+        >>> import numpy as np
+        >>> relative_weight(np.array([1.0, 1.0, 7.0, 0.0]), max_weight=2.0).round(3).tolist()
+        [0.333, 0.333, 2.0, 0.0]
+    """
+    xp = array_namespace(weight)
+    total = xp.sum(weight, axis=-1, keepdims=True)
+    count = _count(xp, weight)
+    mean = xp.where(total > 0, total, xp.ones_like(total)) / xp.where(count > 0, count, xp.ones_like(count))
+    relative = weight / mean
+    return xp.where(relative > max_weight, xp.full_like(relative, max_weight), relative)
+
+
+def effective_sample_size(weight: Any) -> Any:
+    """Kish's effective sample size (sum r)^2 / sum r^2 over the last axis.
+
+    Args:
+        weight: array ``[..., n]``, values >= 0; scale does not matter.
+
+    Returns:
+        Array ``[...]`` in [1, n]; 0 where no anchor has weight.
+
+    Reference:
+        L. Kish, Survey Sampling, 1965, section 11.7.
+
+    Example:
+        >>> import numpy as np
+        >>> float(effective_sample_size(np.array([2.0, 2.0, 0.0])))
+        2.0
+    """
+    xp = array_namespace(weight)
+    total = xp.sum(weight, axis=-1)
+    squares = xp.sum(weight * weight, axis=-1)
+    safe = xp.where(squares > 0, squares, xp.ones_like(squares))
+    return total * total / safe
+
+
+def loss_denominator(relative: Any, normalization: str = "l2") -> Any:
+    """What the weighted sum of base losses is divided by, over the last axis.
+
+    ``l2``: sqrt(n sum r^2), so the loss is the weighted mean times sqrt(ESS / n). ``sum``: sum r.
+    ``rss``: sqrt(sum r^2). ``none``: n, the number of anchors that have a weight.
+
+    Args:
+        relative: array ``[..., n]`` of relative weights.
+        normalization: one of ``NORMALIZATIONS``.
+
+    Returns:
+        Array ``[...]``, > 0 (1 where no anchor has weight, so an empty direction gives 0, not NaN).
+
+    Raises:
+        ValueError: if ``normalization`` is unknown.
+
+    Example:
+        >>> import numpy as np
+        >>> [float(loss_denominator(np.ones(4), name)) for name in NORMALIZATIONS]
+        [4.0, 4.0, 2.0, 4.0]
+    """
+    xp = array_namespace(relative)
+    if normalization == "l2":
+        denominator = xp.sqrt(_count(xp, relative)[..., 0] * xp.sum(relative * relative, axis=-1))
+    elif normalization == "sum":
+        denominator = xp.sum(relative, axis=-1)
+    elif normalization == "rss":
+        denominator = xp.sqrt(xp.sum(relative * relative, axis=-1))
+    elif normalization == "none":
+        denominator = _count(xp, relative)[..., 0]
+    else:
+        known = ", ".join(NORMALIZATIONS)
+        raise ValueError(f"normalization={normalization!r} is unknown; choose one of {known}")
+    return xp.where(denominator > 0, denominator, xp.ones_like(denominator))
+
+
+def _count(xp: Any, weight: Any) -> Any:
+    return xp.sum(xp.astype(weight > 0, weight.dtype), axis=-1, keepdims=True)
