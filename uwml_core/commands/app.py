@@ -1,0 +1,32 @@
+"""``uwml app``: serve the app over a folder of runs."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from uwml_core.commands.server import first_choice, free_port, start_server, stop, wait_until_healthy
+
+HELP = "serve the app over a folder of runs"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("--logs", type=Path, default=Path("logs"), help="folder of runs (default: logs)")
+    parser.add_argument("--port", type=int, help="first port to try (default: STREAMLIT_SERVER_PORT or 8501)")
+    parser.add_argument("--address", default="127.0.0.1", help="address to bind (default: this machine only)")
+    parser.add_argument("--read-only", action="store_true", help="hide everything that writes or launches")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until Ctrl-C; returns the exit code."""
+    port = free_port(first_choice(args.port))
+    server = start_server(port=port, logs=args.logs, read_only=args.read_only, address=args.address)
+    try:
+        wait_until_healthy(server, port)
+        print(f"http://localhost:{port}", flush=True)
+        return server.wait()
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        stop(server)

@@ -1,0 +1,123 @@
+"""Start the app's server on a free port and know when it answers."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import uwml_core
+
+DEFAULT_PORT = 8501
+_PORTS_TRIED = 100
+
+
+class ServerError(OSError):
+    """The app's server could not be started; the message says why and what to do."""
+
+
+def app_script() -> Path:
+    """Path of ``app.py``, beside the package.
+
+    Raises:
+        ServerError: if this installation carries no app.
+    """
+    script = Path(uwml_core.__file__).parent.parent / "app.py"
+    if not script.is_file():
+        raise ServerError(f"no app at {script}; run this command from a checkout of the repository")
+    return script
+
+
+def first_choice(port: int | None) -> int:
+    """Port asked for: the argument, else STREAMLIT_SERVER_PORT, else 8501.
+
+    Raises:
+        ServerError: if STREAMLIT_SERVER_PORT is not a port number.
+    """
+    if port is not None:
+        return port
+    text = os.environ.get("STREAMLIT_SERVER_PORT", str(DEFAULT_PORT))
+    if not text.isdecimal() or not 0 < int(text) < 65536:
+        raise ServerError(f"STREAMLIT_SERVER_PORT={text!r} is not a port; expected a number from 1 to 65535")
+    return int(text)
+
+
+def free_port(first: int) -> int:
+    """First free loopback port from ``first`` upwards.
+
+    Raises:
+        ServerError: if none of a hundred is free.
+    """
+    for port in range(first, min(first + _PORTS_TRIED, 65536)):
+        if _is_free(port):
+            return port
+    raise ServerError(f"no free port from {first} to {first + _PORTS_TRIED - 1}; set STREAMLIT_SERVER_PORT")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        # as the server binds: a port in TIME_WAIT counts as free
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def start_server(
+    *, port: int, logs: Path, read_only: bool = False, address: str = "127.0.0.1"
+) -> subprocess.Popen[bytes]:
+    """Start the app's server as a child process in a session of its own.
+
+    A session of its own, so that Ctrl-C in the terminal reaches the caller alone and the caller decides
+    in which order things end.
+    """
+    script = app_script()
+    environment = {**os.environ, "UWML_LOGS": str(logs.resolve())}
+    environment["UWML_READ_ONLY"] = "1" if read_only else ""
+    command = [sys.executable, "-m", "streamlit", "run", str(script)]
+    command += [f"--server.port={port}", f"--server.address={address}", "--server.headless=true"]
+    return subprocess.Popen(
+        command, cwd=script.parent, env=environment, stdout=subprocess.DEVNULL, start_new_session=True
+    )
+
+
+def wait_until_healthy(server: subprocess.Popen[bytes], port: int, timeout_s: float = 60.0) -> None:
+    """Block until the server answers.
+
+    Raises:
+        ServerError: if it exits or stays silent.
+    """
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        if server.poll() is not None:
+            raise ServerError(f"the app's server exited with code {server.returncode} at its start")
+        if _answers(port):
+            return
+        time.sleep(0.1)
+    raise ServerError(f"the app's server did not answer on port {port} within {timeout_s:.0f} s")
+
+
+def _answers(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=1) as answer:
+            return bool(answer.read() == b"ok")
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def stop(process: subprocess.Popen[bytes], timeout_s: float = 20.0) -> None:
+    """Ask a child process to end, and kill it if it does not."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
