@@ -1,1 +1,7 @@
 """Weighted cross-modal losses in PyTorch."""
+
+from uwml_core.losses.diagnostics import StepDiagnostics
+from uwml_core.losses.functional import weighted_loss
+from uwml_core.losses.uwml import UWMLLoss
+
+__all__ = ["StepDiagnostics", "UWMLLoss", "weighted_loss"]

@@ -1,0 +1,150 @@
+"""What the loss refuses, each as one sentence that names the argument, the rows and what is expected."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+
+def check_features(image: Any, text: Any) -> None:
+    """Refuse features that are not two floating matrices of one shape, dtype and device.
+
+    Raises:
+        ValueError: naming the argument, what it is and what is expected.
+    """
+    for name, value in (("image_features", image), ("text_features", text)):
+        if not isinstance(value, torch.Tensor):
+            raise ValueError(f"{name} is a {type(value).__name__}; expected a tensor [batch, dim]")
+        if not value.is_floating_point():
+            raise ValueError(f"{name} has dtype {value.dtype}; expected a floating dtype")
+        if value.ndim != 2 or 0 in value.shape:
+            raise ValueError(f"{name} has shape {tuple(value.shape)}; expected [batch, dim], both at least 1")
+    for what in ("shape", "dtype", "device"):
+        first, second = getattr(image, what), getattr(text, what)
+        if first != second:
+            shown = (tuple(first), tuple(second)) if what == "shape" else (first, second)
+            raise ValueError(
+                f"text_features has {what} {shown[1]} but image_features has {shown[0]}; "
+                f"expected the same {what}, row k of both being one true pair"
+            )
+
+
+def check_labels(labels: Any, batch: int, device: torch.device) -> torch.Tensor:
+    """Labels as an int64 tensor ``[batch]`` on the features' device.
+
+    Raises:
+        ValueError: if they are not whole numbers or not one per pair.
+    """
+    values = torch.as_tensor(labels)
+    if values.is_floating_point() or values.is_complex() or values.dtype == torch.bool:
+        raise ValueError(f"labels has dtype {values.dtype}; expected whole numbers, one per pair")
+    if values.shape != (batch,):
+        raise ValueError(f"labels has shape {tuple(values.shape)}; expected ({batch},), one label per pair")
+    return values.to(device=device, dtype=torch.int64)
+
+
+def check_item_ids(item_ids: Any, batch: int) -> None:
+    """Refuse item ids that are not one per pair.
+
+    Raises:
+        ValueError: naming both lengths.
+    """
+    if item_ids is not None and len(item_ids) != batch:
+        raise ValueError(f"item_ids has length {len(item_ids)}; expected {batch}, one id per pair")
+
+
+def check_progress(progress: float | None) -> float | None:
+    """Progress as a float in [0, 1], or None.
+
+    Raises:
+        ValueError: if it is not a number in [0, 1].
+    """
+    if progress is None:
+        return None
+    value = float(progress)
+    if not 0.0 <= value <= 1.0:
+        raise ValueError(
+            f"progress={value!r} is out of range; expected optimizer steps done / total, in [0, 1]"
+        )
+    return value
+
+
+def check_logit(name: str, value: Any) -> None:
+    """Refuse a given ``logit_scale`` or ``logit_bias`` that is not one number.
+
+    Raises:
+        ValueError: naming the argument; also for a plain number out of range.
+    """
+    if value is None:
+        return
+    if isinstance(value, torch.Tensor):
+        if value.numel() != 1 or not value.is_floating_point():
+            raise ValueError(
+                f"{name} has shape {tuple(value.shape)} and dtype {value.dtype}; expected one floating number"
+            )
+        return
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError(
+            f"{name}={value!r} is a {type(value).__name__}; expected a number or a scalar tensor"
+        )
+    check_logit_value(name, float(value))
+
+
+def check_logit_value(name: str, value: float) -> None:
+    """Refuse a scale that is not positive and finite, or a bias that is not finite.
+
+    Raises:
+        ValueError: naming the argument and the value.
+    """
+    if name == "logit_scale" and not (value > 0.0 and math.isfinite(value)):
+        raise ValueError(f"logit_scale={value!r} is out of range; expected 1 / temperature, finite and > 0")
+    if name == "logit_bias" and not math.isfinite(value):
+        raise ValueError(f"logit_bias={value!r} is not finite; expected a finite number")
+
+
+def check_rows(image: torch.Tensor, text: torch.Tensor) -> None:
+    """Refuse rows that are not finite or have zero length.
+
+    Raises:
+        ValueError: naming the argument, the first five such rows and what is expected.
+    """
+    for name, value in (("image_features", image), ("text_features", text)):
+        finite = value.isfinite().all(1)
+        if not finite.all():
+            raise ValueError(f"{name} is not finite in {rows_text(~finite)}; expected finite numbers only")
+        zero = (value == 0).all(1)
+        if zero.any():
+            raise ValueError(f"{name} is all zero in {rows_text(zero)}; expected rows with a direction")
+
+
+def check_negatives(labels: Sequence[int]) -> None:
+    """Refuse a batch in which no anchor has a negative.
+
+    Raises:
+        ValueError: saying why and what to do.
+    """
+    if len(labels) == 1:
+        raise ValueError(
+            "image_features has 1 row, so no anchor has a negative; expected a batch of 2 or more"
+        )
+    if len(set(labels)) == 1:
+        raise ValueError(
+            f"labels are all {labels[0]} in rows 0 to {len(labels) - 1}, so no anchor has a negative; "
+            "expected at least two different labels in a batch"
+        )
+
+
+def rows_text(bad: torch.Tensor) -> str:
+    """The first five row numbers of a bool mask, in words.
+
+    Example:
+        >>> rows_text(torch.tensor([True, False, True]))
+        'rows 0, 2'
+    """
+    rows = bad.nonzero()[:, 0].tolist()
+    shown = ", ".join(str(row) for row in rows[:5])
+    more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
+    return f"row{'s' if len(rows) > 1 else ''} {shown}{more}"

@@ -1,0 +1,38 @@
+"""What the stage of the training sets: steepness of the curve and temperature."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from uwml_core.weighting import UWMLConfig, stage_factor, stage_steepness
+
+
+class Stage(NamedTuple):
+    """Schedule values of one step; ``progress`` is None where it is unknown."""
+
+    progress: float | None
+    steepness: float
+    factor: float
+    temperature: float
+
+
+def stage_at(progress: float | None, config: UWMLConfig) -> Stage:
+    """Schedule values at a progress in [0, 1]; those of the end where it is unknown.
+
+    Example:
+        >>> stage_at(None, UWMLConfig(temperature=0.1, temperature_end=0.05)).temperature
+        0.05
+    """
+    t = 1.0 if progress is None else progress
+    start, end = config.steepness_start, config.steepness_end
+    steepness = stage_steepness(t, start, end)
+    first = config.temperature
+    last = first if config.temperature_end is None else config.temperature_end
+    return Stage(progress, steepness, stage_factor(steepness, start, end), first + (last - first) * t)
+
+
+def depends_on_progress(config: UWMLConfig) -> bool:
+    """Whether an unknown progress changes the loss at all."""
+    bends = config.curve != "uniform" and config.steepness_start != config.steepness_end
+    cools = config.base == "infonce" and config.temperature_end is not None
+    return bends or cools

@@ -1,0 +1,264 @@
+"""The weighted loss as a module: checks, schedule, direction controller, diagnostics."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from uwml_core.losses import checks
+from uwml_core.losses.diagnostics import StepDiagnostics
+from uwml_core.losses.functional import anchor_weights, base_terms, combine, direction_losses
+from uwml_core.losses.fused import fused_infonce_terms
+from uwml_core.losses.report import StepReading, StepTensors, flat_logs, read_step, step_diagnostics
+from uwml_core.losses.schedule import Stage, depends_on_progress, stage_at
+from uwml_core.losses.similarity import rescaled_rows, row_norms, same_label_mask, unit_rows
+from uwml_core.losses.terms import AnchorTerms
+from uwml_core.weighting import DirectionController, UWMLConfig
+
+# CLIP's cap on the learnable scale; the logarithm is rounded down, so that exp() stays below it in float32.
+_LARGEST_SCALE = 100.0
+_LARGEST_LOG_SCALE = 4.60517
+
+
+class UWMLLoss(nn.Module):
+    """Universal weighting metric learning: pair, direction and stage weights on a contrastive loss.
+
+    The weight of anchor i in direction d is w_d r_i: r_i from the difficulty curve at the anchor's margin
+    (its steepness follows the stage of the training), w_d from the controller that favours the weaker
+    direction. No gradient flows through a weight. With ``curve="uniform"`` and ``direction_mode="off"``
+    this is symmetric InfoNCE, CLIP's loss.
+
+    Each forward in training mode is one step and advances schedule and controller after it; in ``eval()``
+    nothing advances.
+
+    Args:
+        config: a ``UWMLConfig``, a mapping of its fields, or None for the defaults.
+        validate: False skips the checks on values (finite, non-zero rows, some negative), not those on
+            shapes.
+        detach_weights: False lets gradient flow through the weights; for the benchmark of that choice.
+        **overrides: fields of ``UWMLConfig`` that replace those of ``config``.
+
+    Attributes:
+        last: ``StepDiagnostics`` of the latest forward, None before the first.
+
+    Raises:
+        ValueError: for a field that is unknown or out of range.
+
+    Example:
+        >>> loss = UWMLLoss(total_steps=100, temperature=0.1)
+        >>> image, text = torch.eye(4), torch.eye(4)
+        >>> value = loss(image, text, labels=torch.arange(4))
+        >>> loss.last.gap.tolist()
+        [1.0, 1.0]
+    """
+
+    last: StepDiagnostics | None
+
+    def __init__(
+        self,
+        config: UWMLConfig | Mapping[str, Any] | None = None,
+        *,
+        validate: bool = True,
+        detach_weights: bool = True,
+        **overrides: Any,
+    ) -> None:
+        super().__init__()
+        base = config.to_dict() if isinstance(config, UWMLConfig) else dict(config or {})
+        self.config = UWMLConfig.from_dict({**base, **overrides})
+        self.validate, self.detach_weights = validate, detach_weights
+        self.last = None
+        self._step, self._next_label, self._warned = 0, 0, False
+        self._controller = _controller(self.config)
+        self.logit_scale: nn.Parameter | None = None
+        if self.config.learnable_temperature:
+            self.logit_scale = nn.Parameter(torch.tensor(-math.log(self.config.temperature)))
+
+    @property
+    def directions(self) -> tuple[str, str]:
+        """Names of the two directions, in the order of every axis of length 2."""
+        return self.config.directions
+
+    @property
+    def step(self) -> int:
+        """Training forwards done so far."""
+        return self._step
+
+    @property
+    def last_logs(self) -> dict[str, float]:
+        """The latest step's scalars under the column names of the ``steps`` table; {} before the first."""
+        return {} if self.last is None else flat_logs(self.last)
+
+    def forward(
+        self,
+        image_features: torch.Tensor,
+        text_features: torch.Tensor,
+        logit_scale: torch.Tensor | float | None = None,
+        logit_bias: torch.Tensor | float | None = None,
+        output_dict: bool = False,
+        *,
+        labels: Any = None,
+        item_ids: Any = None,
+        progress: float | None = None,
+        **ignored: Any,
+    ) -> torch.Tensor | dict[str, torch.Tensor]:
+        """Loss of one batch; ``last`` then tells what happened in it.
+
+        Args:
+            image_features: ``[batch, dim]`` floating, finite, no zero rows; need not be normalised.
+            text_features: the same shape and dtype; row k is the partner of row k.
+            logit_scale: 1 / temperature, already exponentiated; replaces the configured temperature and
+                stays in the graph.
+            logit_bias: added to every logit; cancels in a softmax, but stays in the graph.
+            output_dict: return ``{"contrastive_loss": loss}``.
+            labels: ``[batch]`` whole numbers; equal ones are never negatives of each other. None numbers
+                the pairs by a running counter.
+            item_ids: ``[batch]`` ids of the pairs, checked for their length.
+            progress: t in [0, 1] for this call, in place of steps done / ``total_steps``.
+            **ignored: other arguments that trainers pass to a loss.
+
+        Returns:
+            The loss, a float32 scalar (float64 for float64 features), or the dict.
+
+        Raises:
+            ValueError: naming the argument, the first five offending rows and what is expected.
+        """
+        checks.check_features(image_features, text_features)
+        checks.check_item_ids(item_ids, image_features.shape[0])
+        checks.check_logit("logit_scale", logit_scale)
+        checks.check_logit("logit_bias", logit_bias)
+        stage = self._stage(checks.check_progress(progress))
+        with torch.autocast(image_features.device.type, enabled=False):
+            image, text = _at_least_float32(image_features), _at_least_float32(text_features)
+            step = self._measure(image, text, labels, stage, self._scale(logit_scale, stage, image))
+            reading = read_step(step, self.config)
+            if self.validate and not reading.sound:
+                step = self._measure(*self._sound(image, text, step, reading), labels, stage, step.scale)
+                reading = read_step(step, self.config)
+            direction_weight = self._advance(reading, step)
+            loss = _kept_in_graph(combine(step.losses, direction_weight), step.scale, logit_bias)
+        self.last = step_diagnostics(
+            step,
+            reading,
+            stage,
+            self.config,
+            direction_weight=direction_weight,
+            gap_window=self._controller.window_means(),
+        )
+        return {"contrastive_loss": loss} if output_dict else loss
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """Step, label counter and controller; plain values that ``torch.load(weights_only=True)`` takes."""
+        controller = self._controller.state_dict()
+        return {"step": self._step, "next_label": self._next_label, "controller": controller}
+
+    def set_extra_state(self, state: Any) -> None:
+        """Continue from a ``get_extra_state``, bit for bit."""
+        self._step, self._next_label = int(state["step"]), int(state["next_label"])
+        self._controller.load_state_dict(state["controller"])
+
+    def _stage(self, progress: float | None) -> Stage:
+        if progress is None and self.config.total_steps is not None:
+            progress = min(self._step / self.config.total_steps, 1.0)
+        if progress is None and not self._warned and depends_on_progress(self.config):
+            self._warned = True
+            warnings.warn(
+                "neither progress nor total_steps is known, so steepness and temperature stay at their end "
+                "values; pass total_steps to UWMLLoss or progress to each call",
+                stacklevel=4,
+            )
+        return stage_at(progress, self.config)
+
+    def _scale(
+        self, given: torch.Tensor | float | None, stage: Stage, like: torch.Tensor
+    ) -> torch.Tensor | float:
+        if isinstance(given, torch.Tensor):
+            return given.to(like).reshape(())
+        if given is not None:
+            return float(given)
+        if self.logit_scale is None:
+            return 1.0 / stage.temperature
+        if self.training:
+            # The parameter itself is kept in range: a clamp on the value alone would end its gradient.
+            with torch.no_grad():
+                self.logit_scale.clamp_(max=_LARGEST_LOG_SCALE)
+        return self.logit_scale.exp().clamp(max=_LARGEST_SCALE).to(like)
+
+    def _measure(
+        self,
+        image: torch.Tensor,
+        text: torch.Tensor,
+        labels: Any,
+        stage: Stage,
+        scale: torch.Tensor | float,
+    ) -> StepTensors:
+        batch, device = image.shape[0], image.device
+        if labels is None:
+            known, same = torch.arange(self._next_label, self._next_label + batch, device=device), None
+        else:
+            known = checks.check_labels(labels, batch, device)
+            same = same_label_mask(known)
+        terms, norms = self._terms(image, text, same, scale)
+        weights = anchor_weights(terms, self.config, stage.steepness, detach=self.detach_weights)
+        losses = direction_losses(terms.pair_loss, weights.weight, self.config.normalization)
+        return StepTensors(terms, weights, losses, norms, known, labels is None, scale)
+
+    def _terms(
+        self,
+        image: torch.Tensor,
+        text: torch.Tensor,
+        same: torch.Tensor | None,
+        scale: torch.Tensor | float,
+    ) -> tuple[AnchorTerms, torch.Tensor]:
+        if self.config.base == "infonce" and self.detach_weights:
+            return fused_infonce_terms(image, text, same, scale)
+        similarity = unit_rows(image) @ unit_rows(text).T
+        if same is None:
+            same = torch.eye(image.shape[0], dtype=torch.bool, device=image.device)
+        return base_terms(similarity, same, self.config, scale), row_norms(image.detach(), text.detach())
+
+    def _sound(
+        self, image: torch.Tensor, text: torch.Tensor, step: StepTensors, reading: StepReading
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        checks.check_rows(image.detach(), text.detach())
+        checks.check_logit_value("logit_scale", reading.scale)
+        checks.check_negatives(step.labels.tolist())
+        return rescaled_rows(image), rescaled_rows(text)
+
+    def _advance(self, reading: StepReading, step: StepTensors) -> tuple[float, float]:
+        # The controller skips a gap that is not a number and returns the weights in force.
+        gaps = reading.gap.tolist() if self.training else (math.nan, math.nan)
+        weights = self._controller.update(dict(zip(self.directions, gaps, strict=True)))
+        if self.training:
+            self._step += 1
+            self._next_label += step.labels.shape[0] if step.distinct else 0
+        first, second = (weights[direction] for direction in self.directions)
+        return first, second
+
+
+def _controller(config: UWMLConfig) -> DirectionController:
+    return DirectionController(
+        window=config.window,
+        update_every=config.update_every,
+        smoothing=config.smoothing,
+        sensitivity=config.sensitivity,
+        min_weight=config.min_weight,
+        mode=config.direction_mode,
+        fixed=config.direction_fixed,
+    )
+
+
+def _at_least_float32(features: torch.Tensor) -> torch.Tensor:
+    return features if features.dtype == torch.float64 else features.to(torch.float32)
+
+
+def _kept_in_graph(loss: torch.Tensor, *inputs: Any) -> torch.Tensor:
+    # A hinge does not see the scale, a softmax not the bias: their gradient is 0, not missing.
+    for value in inputs:
+        if isinstance(value, torch.Tensor) and value.requires_grad:
+            loss = loss + (value * 0.0).sum().to(loss)
+    return loss
