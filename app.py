@@ -1,0 +1,21 @@
+"""Entry point of the app: frame and routing."""
+
+import streamlit as st
+
+from uwml_core.i18n import _
+from uwml_core.ui import ICON, draw_frame, publish_plotly_js
+
+st.set_page_config(page_title="UWML Lens", page_icon=str(ICON), layout="wide")
+publish_plotly_js()
+draw_frame()
+st.navigation(
+    {
+        _("Watch"): [
+            st.Page("pages/watch/runs.py", title=_("Runs"), icon=":material/list:", default=True),
+            st.Page("pages/watch/training.py", title=_("Training"), icon=":material/show_chart:"),
+        ],
+        _("Explain"): [
+            st.Page("pages/explain/weight_curve.py", title=_("Weight curve"), icon=":material/tune:"),
+        ],
+    }
+).run()

@@ -1,0 +1,54 @@
+import streamlit as st
+
+from uwml_core import ui
+from uwml_core.analysis import training as analysis
+from uwml_core.analysis.decimation import decimate_series
+from uwml_core.analysis.training_summary import training_headline, training_summary
+from uwml_core.figures import training as figures
+from uwml_core.i18n import _
+from uwml_core.runlog.reader import Run
+
+SMALL = ("learning_rate", "temperature", "gradient_norm", "ess_share", "throughput", "accuracy")
+
+run = ui.begin_page(_("Training"), _("Is it learning?"), needs=("steps",))
+
+
+def body(run: Run) -> None:
+    directions, theme = run.directions, ui.current_theme()
+    steps, evals = ui.steps(run), ui.evals(run)
+    ui.headline(training_headline(steps, evals, directions))
+    ui.training_numbers(training_summary(steps, evals, directions), directions)
+
+    bands, marks = analysis.phase_bands(steps), analysis.event_marks(ui.events(run))
+    left, right = st.columns([3, 2], gap="small")
+    with left:
+        series = analysis.step_series(steps, directions, "loss")
+        view, smooth = decimate_series(series), decimate_series(analysis.rolling_mean(series))
+        lines = analysis.reference_lines(ui.loss_in_use(run), steps)
+        figure = figures.loss_figure(
+            view.frame, bands, marks, lines, theme, directions=directions, smooth=smooth.frame, height=340
+        )
+        ui.card(_("Loss and its parts, nat"), figure, view.frame, view.note, key="loss", height=340)
+    with right:
+        curves = analysis.retrieval_curves(evals)
+        figure = figures.retrieval_figure(curves, theme, directions=directions, height=340)
+        ui.card(_("Recall on val, %"), figure, curves, ui.queries_note(curves), key="recall", height=340)
+
+    for column, quantity in zip(st.columns(3, gap="small") + st.columns(3, gap="small"), SMALL, strict=True):
+        with column:
+            title, unit = analysis.quantity_label(quantity)
+            view = decimate_series(analysis.step_series(steps, directions, quantity))
+            figure = figures.line_figure(
+                view.frame, title="", unit=unit, theme=theme, directions=directions, bands=bands, marks=marks,
+                height=190,
+            )  # fmt: skip
+            ui.card(title, figure, view.frame, view.note, key=quantity, height=190)
+
+
+ui.follow(run, body)
+ui.guide(
+    _("Loss should fall while recall on val rises; loss that falls while recall falls means memorising."),
+    _("Recall at K: the share of queries with a right answer among the first K, n queries per direction."),
+    _("ESS, the effective sample size, says how many pairs carry the weight; near 0, few steer the batch."),
+    _("Dashed lines are what the loss would be without learning; marks on the axis are logged events."),
+)

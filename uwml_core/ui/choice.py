@@ -1,0 +1,63 @@
+"""Choices that live in the address: checked on the way in, language-free on the way out.
+
+Widgets whose options read the same in every language bind to the address by themselves
+(``bind="query-params"``); these functions serve the others, whose address must carry the option and not
+its translated label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import streamlit as st
+
+
+def adopt(key: str, allowed: Sequence[str], default: str) -> str | None:
+    """Take the address's choice into the session state before its widget is drawn.
+
+    Args:
+        key: name of the widget and of the query parameter.
+        allowed: valid options; anything else is replaced by the default.
+        default: option to use when neither the address nor the session knows a valid one.
+
+    Returns:
+        What the address asked for in vain, None when it asked for nothing or was followed.
+    """
+    asked = st.query_params.get(key)
+    seen = f"_{key}_in_address"
+    new = asked is not None and asked != st.session_state.get(seen)
+    if new and asked in allowed:
+        st.session_state[key] = asked
+    if st.session_state.get(key) not in allowed:
+        st.session_state[key] = default
+    return asked if new and asked not in allowed else None
+
+
+def publish(key: str, default: str | None = None) -> str:
+    """Write the choice back to the address, leaving the default out; returns the choice."""
+    value = str(st.session_state[key])
+    st.session_state[f"_{key}_in_address"] = value
+    if value == default:
+        if key in st.query_params:
+            del st.query_params[key]
+    elif st.query_params.get(key) != value:
+        st.query_params[key] = value
+    return value
+
+
+def choice(label: str, key: str, options: Sequence[str], default: str, name: Callable[[str], str]) -> str:
+    """Select one option, remembered in the address.
+
+    Args:
+        label: what the choice is about.
+        key: name of the query parameter.
+        options: at least one; language-free names.
+        default: one of the options, left out of the address.
+        name: what an option is called on the screen.
+
+    Returns:
+        The chosen option.
+    """
+    adopt(key, options, default)
+    st.selectbox(label, options, format_func=name, key=key)
+    return publish(key, default)

@@ -1,0 +1,55 @@
+"""Pages with nothing to draw yet: what is missing and how to get it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from uwml_core.i18n import _
+from uwml_core.runlog.reader import Run
+from uwml_core.ui.launch import demo_button
+from uwml_core.ui.settings import logs_root
+from uwml_core.ui.text import headline, note, section
+
+_LOGGER = """from uwml_core import RunLogger, UWMLLoss
+
+loss_function = UWMLLoss()
+with RunLogger("logs", config=loss_function.config.to_dict()) as log:
+    for item_ids, images, texts in batches:
+        loss = loss_function(image_encoder(images), text_encoder(texts), item_ids=item_ids)
+        ...
+        log.log_step(loss_function.last, item_ids=item_ids)
+"""
+
+_EVALUATION = """log.log_eval(step=step, epoch=epoch, split="val",
+             metrics=[("i2t", "R@1", 31.5, 1000, 0.0), ("t2i", "R@1", 30.2, 1000, 0.0)])
+"""
+
+
+def empty_folder() -> None:
+    """Say that no run is there and how to make one."""
+    headline(_("No runs yet."))
+    note(_("The app reads run folders from {folder}.").format(folder=logs_root().resolve()))
+    demo_button()
+    section(_("From the terminal"))
+    st.code("uwml demo", language="bash")
+    section(_("From your own training loop"))
+    st.code(_LOGGER, language="python")
+
+
+def missing_table(run: Run, table: str) -> None:
+    """Say that a run lacks a table and how to log it.
+
+    Args:
+        run: the chosen run.
+        table: name of the table.
+    """
+    if run.status == "running":
+        headline(_("Waiting for the first rows of {table}.").format(table=table))
+        note(_("They appear here within 3 s of being written."))
+        return
+    headline(_("This run has no {table} table.").format(table=table))
+    if run.status == "foreign":
+        note(_("The folder has no run.json of ours. Write the log with RunLogger to see this page:"))
+    else:
+        note(_("It ended before the table was written, or its loop does not log it. To log it:"))
+    st.code(_EVALUATION if table == "evals" else _LOGGER, language="python")

@@ -1,0 +1,58 @@
+"""Follow what is still being written: redraw a part of the page every two seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from uwml_core.runlog.reader import Run
+from uwml_core.ui.frame import apply_language, is_live
+from uwml_core.ui.health import health_notes
+from uwml_core.ui.read import last_row, runs
+from uwml_core.ui.status import status_line
+
+REFRESH_S = 2.0
+# A stale run may be resumed: it is followed too.
+_FOLLOWED = frozenset({"running", "stale"})
+
+
+def follow(run: Run, draw: Callable[[Run], None]) -> None:
+    """Draw a page's body for a run, again every two seconds while the run is being written.
+
+    Zoom and widgets survive: charts are keyed components, widgets keep their state by key.
+
+    Args:
+        run: the chosen run.
+        draw: draws the body; called with the run as it is at that moment.
+    """
+    following = is_live() and run.status in _FOLLOWED
+
+    @st.fragment(run_every=REFRESH_S if following else None)
+    def body() -> None:
+        apply_language()
+        if following and run.status not in _FOLLOWED:
+            st.rerun(scope="app")
+        status_line(run.name, run.status, last_row(run))
+        health_notes(run)
+        draw(run)
+
+    body()
+
+
+def follow_folder(draw: Callable[[], None]) -> None:
+    """Draw what depends on the whole folder of runs, again every two seconds while live.
+
+    Args:
+        draw: draws the body.
+    """
+    known = [run.run_id for run in runs()]
+
+    @st.fragment(run_every=REFRESH_S if is_live() else None)
+    def body() -> None:
+        apply_language()
+        if [run.run_id for run in runs()] != known:
+            st.rerun(scope="app")
+        draw()
+
+    body()

@@ -1,0 +1,96 @@
+"""Cached reading: everything is keyed by run and version, and everything is bounded.
+
+Frames and tables are shared between visitors and never copied: nobody may change them in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from uwml_core.analysis.loss_settings import loss_config
+from uwml_core.analysis.margins import HISTOGRAM_COLUMNS, margin_histogram, merge_histograms
+from uwml_core.analysis.runs import LAST_STEP_COLUMNS, last_step, run_row, runs_table
+from uwml_core.analysis.selection import StepSelection
+from uwml_core.analysis.training import step_columns
+from uwml_core.analysis.what_if import PREVIEW_COLUMNS
+from uwml_core.runlog.reader import Run, list_runs
+from uwml_core.ui.settings import logs_root
+from uwml_core.weighting import UWMLConfig
+
+
+def runs() -> list[Run]:
+    """Runs of the folder, newest first; looked up at most once a second."""
+    return _runs(str(logs_root()))
+
+
+def overview() -> pd.DataFrame:
+    """One row per run, as ``runs_table`` describes it."""
+    return runs_table(_row(str(run.path), (run.version(), run.status), _run=run) for run in runs())
+
+
+def last_row(run: Run) -> Mapping[str, Any] | None:
+    """Newest row of the steps table."""
+    return last_step(_frame(str(run.path), run.version(), "steps", LAST_STEP_COLUMNS, _run=run))
+
+
+def steps(run: Run) -> pd.DataFrame:
+    """Steps table, the columns that the charts use."""
+    columns = tuple(step_columns(run.directions))
+    return _frame(str(run.path), run.version(), "steps", columns, _run=run)
+
+
+def evals(run: Run) -> pd.DataFrame:
+    """Evaluations table."""
+    return _frame(str(run.path), run.version(), "evals", None, _run=run)
+
+
+def events(run: Run) -> pd.DataFrame:
+    """Events table."""
+    return _frame(str(run.path), run.version(), "events", None, _run=run)
+
+
+def histogram(run: Run) -> pd.DataFrame:
+    """Margin histogram per epoch and direction; of a growing run only new parts are read."""
+    return _histogram(str(run.path), run.version(), _run=run)
+
+
+def pairs(run: Run, selection: StepSelection) -> Any:
+    """Arrow table of the selected steps' pairs, the columns that the preview uses."""
+    key = hash(selection.steps.tobytes())
+    return _pairs(str(run.path), run.version(), key, _run=run, _selection=selection)
+
+
+def loss_in_use(run: Run) -> UWMLConfig | None:
+    """Loss configuration of the run, None where its log has none of ours."""
+    return loss_config(run.config)
+
+
+@st.cache_resource(ttl=1.0, max_entries=4, show_spinner=False)
+def _runs(root: str) -> list[Run]:
+    return list_runs(root)
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _frame(
+    path: str, version: Hashable, table: str, columns: tuple[str, ...] | None, *, _run: Run
+) -> pd.DataFrame:
+    return _run.frame(table, columns=None if columns is None else list(columns))
+
+
+@st.cache_data(max_entries=2000, show_spinner=False)
+def _row(path: str, version: Hashable, *, _run: Run) -> dict[str, Any]:
+    return run_row(_run, last_row(_run), evals(_run))
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _histogram(path: str, version: Hashable, *, _run: Run) -> pd.DataFrame:
+    return merge_histograms(_run.map_parts("pairs", margin_histogram, columns=list(HISTOGRAM_COLUMNS)))
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _pairs(path: str, version: Hashable, key: int, *, _run: Run, _selection: StepSelection) -> Any:
+    return _run.table("pairs", columns=list(PREVIEW_COLUMNS), filter=_selection.filter)
