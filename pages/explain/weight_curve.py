@@ -71,6 +71,6 @@ ui.follow(run, body)
 ui.guide(
     _("A pair's margin is its similarity minus that to its hardest wrong candidate; below 0 it is misaligned."),
     _("The curve says how much a pair of that margin counts. The ghost is the curve that the run uses."),
-    _("Open-loop preview: the logged margins are weighed anew. Trained with other weights, the run would "
-      "have had other margins, which no replay can know."),
-)  # fmt: skip
+    _("Open-loop preview: the logged margins are weighed anew."),
+    _("Trained with other weights, the run would have had other margins; no replay can know them."),
+)
