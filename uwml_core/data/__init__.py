@@ -1,1 +1,18 @@
-"""Readers of real formats and the sample sets."""
+"""Image-text and clip-text pairs: one Parquet reader, the shipped sample sets, reproducible batches."""
+
+from uwml_core.data.dataset import PairDataset
+from uwml_core.data.errors import DataError
+from uwml_core.data.loading import load_pairs, load_sample
+from uwml_core.data.samples import SAMPLES, sample_path
+from uwml_core.data.sampling import draw_captions, epoch_batches
+
+__all__ = [
+    "SAMPLES",
+    "DataError",
+    "PairDataset",
+    "draw_captions",
+    "epoch_batches",
+    "load_pairs",
+    "load_sample",
+    "sample_path",
+]

@@ -1,0 +1,107 @@
+"""Pairs of a picture or clip with captions, in memory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from uwml_core.data.errors import DataError
+from uwml_core.data.pictures import thumbnail
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PairDataset:
+    """Rows of one picture or clip with its captions; a row's number is its ``item_id`` in the run log.
+
+    Attributes:
+        name: file or set, for messages.
+        modality: ``image`` or ``video``, what is paired with ``text``.
+        item_keys: the data's own name of what each row shows, [n].
+        splits, groups: part of the data and category of each row, [n].
+        captions: texts of each row, at least one.
+        encoded: encoded frames of each row, a picture being one frame.
+        pictures: uint8 [n, 3, size, size], for clips [n, frames, 3, size, size].
+    """
+
+    name: str
+    modality: str
+    item_keys: Sequence[str]
+    splits: Sequence[str]
+    groups: Sequence[str]
+    captions: Sequence[Sequence[str]]
+    encoded: Sequence[Sequence[bytes]]
+    pictures: torch.Tensor
+
+    def __len__(self) -> int:
+        return len(self.item_keys)
+
+    @property
+    def modalities(self) -> tuple[str, str]:
+        """Names of the two modalities, such as ``('image', 'text')``."""
+        return (self.modality, "text")
+
+    @cached_property
+    def labels(self) -> npt.NDArray[np.int32]:
+        """Number of each row's item key in order of first appearance, int32 [n].
+
+        Rows with equal labels are never negatives of each other.
+        """
+        numbers: dict[str, int] = {}
+        return np.array([numbers.setdefault(key, len(numbers)) for key in self.item_keys], dtype=np.int32)
+
+    @cached_property
+    def caption_counts(self) -> Ints:
+        """Captions of each row, int64 [n]."""
+        return np.array([len(captions) for captions in self.captions], dtype=np.int64)
+
+    def rows(self, split: str) -> Ints:
+        """Rows of a split, ascending, int64.
+
+        Raises:
+            DataError: if fewer than two concepts are in it: there would be no negatives.
+        """
+        rows = np.flatnonzero(np.array(self.splits) == split).astype(np.int64)
+        concepts = len(np.unique(self.labels[rows]))
+        if concepts >= 2:
+            return rows
+        found = ", ".join(f"{value} ({n} rows)" for value, n in Counter(self.splits).most_common(5))
+        raise DataError(
+            self.name,
+            f"split {split!r} has {concepts} different item(s); expected at least 2, so that there are "
+            f"negatives; splits found: {found}",
+        )
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over the rows sorted by item key: key, row, label, split, captions, picture bytes.
+
+        Row and split are part of it because the items table, written once per fingerprint, holds both.
+        """
+        digest = hashlib.sha256()
+        for row in sorted(range(len(self)), key=lambda row: (self.item_keys[row], row)):
+            _feed(digest, (self.item_keys[row], str(row), str(self.labels[row]), self.splits[row]))
+            _feed(digest, self.captions[row])
+            _feed(digest, self.encoded[row])
+        return digest.hexdigest()
+
+    def thumbnails(self) -> list[bytes]:
+        """WebP of each row, longest side at most 96 px; a clip: a strip of four frames."""
+        return [thumbnail(frames) for frames in self.encoded]
+
+
+def _feed(digest: hashlib._Hash, parts: Iterable[str | bytes]) -> None:
+    """Add parts with their number and lengths, so that no two different lists look the same."""
+    encoded = [part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part for part in parts]
+    digest.update(len(encoded).to_bytes(8, "little"))
+    for part in encoded:
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
