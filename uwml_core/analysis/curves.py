@@ -1,0 +1,106 @@
+"""The difficulty curve over a grid of margins, at one or several moments of training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from uwml_core.weighting import UWMLConfig, difficulty_weight, stage_steepness
+
+MARGIN_GRID = np.round(np.linspace(-1.0, 1.0, 401), 3)
+
+
+def steepness_at(progress: np.ndarray, config: UWMLConfig) -> np.ndarray:
+    """Steepness of the curve at each progress; that of the end where the progress is unknown (NaN).
+
+    Args:
+        progress: float64 ``[n]``, optimizer steps done / total.
+        config: whose schedule.
+
+    Returns:
+        float64 ``[n]``, per cosine unit.
+    """
+    progress = np.asarray(progress, dtype=np.float64)
+    known = np.where(np.isnan(progress), 1.0, progress)
+    return stage_steepness(known, config.steepness_start, config.steepness_end)
+
+
+def curve_weight(margin: np.ndarray, steepness: np.ndarray | float, config: UWMLConfig) -> np.ndarray:
+    """The loss's own difficulty weight with the curve of ``config``, in the precision of ``margin``."""
+    weight: np.ndarray = difficulty_weight(
+        margin,
+        curve=config.curve,
+        center=config.center,
+        steepness=steepness,
+        hard_floor=config.hard_floor,
+    )
+    return weight
+
+
+def curve_frame(
+    config: UWMLConfig, progress_values: Sequence[float], grid: np.ndarray | None = None
+) -> pd.DataFrame:
+    """The curve at several moments.
+
+    Args:
+        config: parameters of the curve.
+        progress_values: moments in [0, 1]; NaN where unknown, which gives the curve of the end.
+        grid: margins ``[n]``, cosine units; None takes ``MARGIN_GRID``.
+
+    Returns:
+        Frame ``[margin, weight, progress, steepness]``, moments one after another.
+    """
+    grid = MARGIN_GRID if grid is None else np.asarray(grid, dtype=np.float64)
+    progress = np.asarray(progress_values, dtype=np.float64)
+    steepness = steepness_at(progress, config)
+    rows = [curve_weight(grid, float(kappa), config) for kappa in steepness]
+    return pd.DataFrame(
+        {
+            "margin": np.tile(grid, len(progress)),
+            "weight": np.concatenate([np.empty(0), *rows]),
+            "progress": np.repeat(progress, len(grid)),
+            "steepness": np.repeat(steepness, len(grid)),
+        }
+    )
+
+
+def epoch_progress(steps: pd.DataFrame) -> pd.DataFrame:
+    """Where in training each epoch lies: ``[epoch, first_step, last_step, progress, steepness]``.
+
+    ``progress`` and ``steepness`` are those logged at the epoch's middle row; NaN where not logged.
+    Steps without an epoch are left out.
+    """
+    columns = ["epoch", "first_step", "last_step", "progress", "steepness"]
+    rows = steps.dropna(subset=["epoch"])
+    if rows.empty:
+        return pd.DataFrame(columns=columns).astype(float)
+    epoch = rows["epoch"].to_numpy().astype(np.int64)
+    starts = np.flatnonzero(np.diff(epoch, prepend=epoch[0] - 1))
+    ends = np.append(starts[1:], len(rows)) - 1
+    step = rows["step"].to_numpy()
+    middle = rows.iloc[(starts + ends) // 2]
+    values = (epoch[starts], step[starts], step[ends])
+    table = dict(zip(columns, values, strict=False))
+    for name in ("progress", "steepness"):
+        table[name] = middle[name].to_numpy(dtype=np.float64, na_value=np.nan)
+    return pd.DataFrame(table)
+
+
+def curves_by_epoch(config: UWMLConfig, epochs: pd.DataFrame, max_curves: int = 12) -> pd.DataFrame:
+    """The curve in the middle of each epoch, of evenly spread epochs where there are many.
+
+    Args:
+        config: parameters of the curve.
+        epochs: as ``epoch_progress`` gives it.
+        max_curves: most epochs to show; the first and the last always are.
+
+    Returns:
+        Frame ``[epoch, margin, weight, progress, steepness]``.
+    """
+    at = np.unique(np.linspace(0, max(len(epochs) - 1, 0), min(len(epochs), max_curves)).round().astype(int))
+    chosen = epochs.iloc[at] if len(epochs) else epochs
+    frame = curve_frame(config, chosen["progress"].to_list())
+    frame.insert(0, "epoch", np.repeat(chosen["epoch"].to_numpy(dtype=np.int64), len(MARGIN_GRID)))
+    return frame

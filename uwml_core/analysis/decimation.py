@@ -1,0 +1,137 @@
+"""Fewer points for the screen without losing a spike."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from uwml_core.analysis.nonfinite import marked, split_finite
+from uwml_core.i18n import _
+
+
+@dataclass(frozen=True)
+class Decimation:
+    """Which rows of a series are drawn.
+
+    Attributes:
+        kept: row indices of finite points, ascending, int64.
+        nonfinite: row indices of points that are NaN or infinite, thinned to one per stretch, ascending.
+        total: rows of the series.
+        nonfinite_total: rows that are not finite, before thinning.
+    """
+
+    kept: np.ndarray
+    nonfinite: np.ndarray
+    total: int
+    nonfinite_total: int
+
+
+def decimate(x: np.ndarray, y: np.ndarray, max_points: int = 2000) -> Decimation:
+    """Keep first, last, each stretch's minimum and maximum, and the sharpest one-step spikes.
+
+    Minimum and maximum alone lose the lower of two spikes that fall into one stretch, so a quarter of
+    the points goes to the rows that stick out most from both of their neighbours.
+
+    Args:
+        x: ascending positions ``[n]``; a row whose position is not finite is never kept.
+        y: values ``[n]``, NaN and infinities allowed.
+        max_points: most finite points to keep, >= 8.
+
+    Returns:
+        The rows to draw; all of them when there are at most ``max_points``.
+
+    Raises:
+        ValueError: if the lengths differ or ``max_points`` is below 8.
+
+    Example:
+        >>> y = np.zeros(10_000); y[1234] = 1.0
+        >>> 1234 in decimate(np.arange(10_000), y, max_points=100).kept
+        True
+    """
+    if len(x) != len(y):
+        raise ValueError(f"x has {len(x)} rows and y has {len(y)}; expected equal lengths")
+    if max_points < 8:
+        raise ValueError(f"max_points={max_points} is too few; expected at least 8")
+    finite, other = split_finite(np.asarray(y, dtype=np.float64) + 0.0 * np.asarray(x, dtype=np.float64))
+    kept = finite
+    if len(finite) > max_points:
+        kept = finite[_extremes(np.asarray(y, dtype=np.float64)[finite], max_points)]
+    return Decimation(kept, _thin(other, max_points // 4), len(y), len(other))
+
+
+def _extremes(y: np.ndarray, max_points: int) -> np.ndarray:
+    spikes = max_points // 4
+    buckets = (max_points - spikes - 2) // 2
+    edges = np.linspace(0, len(y), buckets + 1).astype(np.int64)
+    width = int(np.diff(edges).max())
+    rows = np.minimum(edges[:-1, None] + np.arange(width), edges[1:, None] - 1)
+    block = y[rows]
+    at = np.arange(buckets)
+    low, high = rows[at, block.argmin(axis=1)], rows[at, block.argmax(axis=1)]
+    return np.unique(np.concatenate([[0, len(y) - 1], low, high, _sharpest(y, spikes)]))
+
+
+def _sharpest(y: np.ndarray, count: int) -> Any:
+    before, after = y[1:-1] - y[:-2], y[1:-1] - y[2:]
+    one_sided = np.signbit(before) != np.signbit(after)
+    height = np.minimum(np.abs(before), np.abs(after))
+    height[one_sided] = 0.0
+    top = np.argpartition(height, len(height) - count)[-count:]
+    return top[height[top] > 0] + 1
+
+
+def _thin(rows: np.ndarray, most: int) -> np.ndarray:
+    if len(rows) <= most:
+        return rows
+    return rows[np.unique(np.linspace(0, len(rows) - 1, most).astype(np.int64))]
+
+
+@dataclass(frozen=True)
+class SeriesView:
+    """A series as it is drawn and downloaded, and what was left out of it.
+
+    Attributes:
+        frame: rows to draw, points that are not finite included, in the order of the series.
+        shown: finite points in ``frame``.
+        total: rows of the whole series.
+        nonfinite: rows of the whole series that are not finite.
+    """
+
+    frame: pd.DataFrame
+    shown: int
+    total: int
+    nonfinite: int
+
+    @property
+    def note(self) -> str:
+        """How many of how many points are shown, and how many are not finite."""
+        text = _("{shown} of {total} points").format(shown=f"{self.shown:,}", total=f"{self.total:,}")
+        extra = marked(self.nonfinite)
+        return f"{text}; {extra}" if extra else text
+
+
+def decimate_series(series: pd.DataFrame, max_points: int = 2000) -> SeriesView:
+    """Decimate a tidy series, each direction on its own.
+
+    Args:
+        series: frame with ``step``, ``value`` and a categorical ``direction`` (null = the total), rows of
+            a direction together and in step order, as ``training.step_series`` gives it.
+        max_points: most finite points per direction.
+
+    Returns:
+        The view.
+    """
+    codes = series["direction"].cat.codes.to_numpy()
+    x, y = series["step"].to_numpy(), series["value"].to_numpy(dtype=np.float64)
+    kept, shown, nonfinite = [np.empty(0, np.int64)], 0, 0
+    starts = np.flatnonzero(np.diff(codes, prepend=-2)).tolist()
+    for start, stop in itertools.pairwise([*starts, len(codes)]):
+        part = decimate(x[start:stop], y[start:stop], max_points)
+        kept += [start + np.sort(np.concatenate([part.kept, part.nonfinite]))]
+        shown, nonfinite = shown + len(part.kept), nonfinite + part.nonfinite_total
+    frame = series.iloc[np.concatenate(kept)].reset_index(drop=True)
+    return SeriesView(frame, shown, len(series), nonfinite)

@@ -1,0 +1,54 @@
+"""What a run's configuration says about its loss."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from uwml_core.i18n import _
+from uwml_core.weighting import UWMLConfig
+
+
+def loss_config(config: Mapping[str, Any]) -> UWMLConfig | None:
+    """Loss parameters of a run.
+
+    Args:
+        config: the run's configuration, either with a section ``loss`` or the loss parameters themselves.
+
+    Returns:
+        The parameters, None where the run was not trained with this loss (another program's keys, values
+        out of range, or no configuration at all).
+
+    Example:
+        >>> loss_config({"loss": {"center": 0.1}}).center
+        0.1
+        >>> loss_config({"optimizer": "sgd"}) is None
+        True
+    """
+    section = config.get("loss", config)
+    if not isinstance(section, Mapping) or not section:
+        return None
+    try:
+        return UWMLConfig.from_dict(section)
+    except (TypeError, ValueError):
+        return None
+
+
+def loss_kind(config: Mapping[str, Any]) -> str:
+    """Name of the loss for a table, such as ``UWML on InfoNCE``.
+
+    Example:
+        >>> loss_kind({"base": "triplet", "curve": "uniform", "direction_mode": "off"})
+        'VSE++'
+    """
+    loss = loss_config(config)
+    if loss is None:
+        return _("other")
+    base = {"infonce": "InfoNCE", "triplet": "triplet"}[loss.base]
+    if loss.curve == "uniform" and loss.direction_mode != "off":
+        return _("{base}, directions weighted").format(base=base)
+    if loss.curve == "uniform":
+        return "VSE++" if loss.base == "triplet" else base
+    if loss.curve == "hard":
+        return _("hard weighting on {base}").format(base=base)
+    return _("UWML on {base}").format(base=base)

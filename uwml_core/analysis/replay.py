@@ -1,0 +1,97 @@
+"""Logged pairs made ready for a replay with other parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from uwml_core.analysis.columns import direction_codes, numbers
+from uwml_core.analysis.curves import curve_weight, steepness_at
+from uwml_core.analysis.step_groups import StepGroups, group_rows
+from uwml_core.weighting import UWMLConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoggedPairs:
+    """Rows that have a weight, grouped by step and direction.
+
+    Attributes:
+        groups: the grouping of the rows.
+        margin, pair_loss, weight, gradient_share: as logged, ``[rows]``.
+        progress, temperature: of each group's step, float64 ``[groups]``; NaN where not logged.
+        left_out: rows of each direction without a weight or a finite margin, ``[directions]``.
+    """
+
+    groups: StepGroups
+    margin: np.ndarray
+    pair_loss: np.ndarray
+    weight: np.ndarray
+    gradient_share: np.ndarray
+    progress: np.ndarray
+    temperature: np.ndarray
+    left_out: np.ndarray
+
+
+def logged_pairs(pairs: pa.Table, steps: pd.DataFrame, directions: tuple[str, str]) -> LoggedPairs:
+    """Take the rows that a replay can use.
+
+    Args:
+        pairs: rows of the table ``pairs`` with ``selection.PREVIEW_COLUMNS``, whole steps.
+        steps: frame of the table ``steps`` with step, progress and temperature; rows of ``pairs`` whose
+            step is not among them are ignored.
+        directions: the run's directions; rows of others are ignored.
+
+    Returns:
+        The usable rows. A weight of 0, null or NaN and a margin that is not finite leave a row out.
+    """
+    step, code = numbers(pairs, "step"), direction_codes(pairs, directions)
+    margin, weight = numbers(pairs, "margin"), numbers(pairs, "weight")
+    ours = (code >= 0) & _among(step, steps["step"].to_numpy())
+    usable = ours & np.isfinite(margin) & np.isfinite(weight) & (weight > 0)
+    left_out = np.bincount(code[ours & ~usable], minlength=len(directions))
+    rows = slice(None) if usable.all() else np.flatnonzero(usable)
+    groups, order = group_rows(step[rows].astype(np.int64), code[rows])
+    if order is not None:
+        rows = np.arange(len(step))[rows][order]
+    return LoggedPairs(
+        groups=groups,
+        margin=margin[rows],
+        pair_loss=numbers(pairs, "pair_loss")[rows],
+        weight=weight[rows],
+        gradient_share=numbers(pairs, "gradient_share")[rows],
+        progress=_of_step(steps, "progress", groups.step),
+        temperature=_of_step(steps, "temperature", groups.step),
+        left_out=left_out,
+    )
+
+
+def _among(step: np.ndarray, known: np.ndarray) -> np.ndarray:
+    if not len(known):
+        return np.zeros(len(step), dtype=bool)
+    known = np.sort(known)
+    at = np.minimum(np.searchsorted(known, step), len(known) - 1)
+    among: np.ndarray = known[at] == step
+    return among
+
+
+def _of_step(steps: pd.DataFrame, name: str, step: np.ndarray) -> np.ndarray:
+    if name not in steps.columns or not len(step):
+        return np.full(len(step), np.nan)
+    known = steps["step"].to_numpy()
+    order = np.argsort(known, kind="stable")
+    values = steps[name].to_numpy(dtype=np.float64, na_value=np.nan)
+    found: np.ndarray = values[order[np.searchsorted(known, step, sorter=order)]]
+    return found
+
+
+def replayed_weight(logged: LoggedPairs, config: UWMLConfig) -> np.ndarray:
+    """Relative weight that ``config`` would have given each row at its step, ``[rows]``.
+
+    The steepness follows from the step's logged progress, as in the loss.
+    """
+    steepness = logged.groups.spread(steepness_at(logged.progress, config)).astype(logged.margin.dtype)
+    weight = curve_weight(logged.margin, steepness, config)
+    return logged.groups.relative_weight(weight, config.max_weight)

@@ -1,0 +1,48 @@
+"""Numbers in sentences: fixed decimals, a dash where there is no number."""
+
+from __future__ import annotations
+
+import math
+
+MISSING = "–"
+
+
+def fixed(value: float, decimals: int = 1) -> str:
+    """A number with fixed decimals and thousands separators; a dash for NaN, words for infinities.
+
+    Args:
+        value: the number.
+        decimals: digits after the point.
+
+    Example:
+        >>> fixed(1234.5), fixed(float("nan")), fixed(-0.04)
+        ('1,234.5', '–', '0.0')
+    """
+    if math.isnan(value):
+        return MISSING
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    text = f"{value:,.{decimals}f}"
+    is_zero = not text.strip("-0.,")
+    return text.lstrip("-") if is_zero else text.replace("-", "−")
+
+
+def percent(share: float, decimals: int = 0) -> str:
+    """A share as a percentage.
+
+    Example:
+        >>> percent(0.734), percent(float("nan"))
+        ('73 %', '–')
+    """
+    return MISSING if math.isnan(share) else f"{fixed(100.0 * share, decimals)} %"
+
+
+def signed(value: float, decimals: int = 1) -> str:
+    """A change, always with its sign.
+
+    Example:
+        >>> signed(0.5), signed(-0.5), signed(0.0)
+        ('+0.5', '−0.5', '0.0')
+    """
+    text = fixed(value, decimals)
+    return f"+{text}" if value > 0 and text.strip("0.,") else text

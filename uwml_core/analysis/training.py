@@ -1,0 +1,241 @@
+"""Is it learning? Series over steps, retrieval over evaluations, bands, marks and reference lines."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from uwml_core.i18n import _
+from uwml_core.weighting import UWMLConfig, loss_denominator
+
+QUANTITIES = (
+    "loss",
+    "learning_rate",
+    "temperature",
+    "gradient_norm",
+    "ess_share",
+    "throughput",
+    "gap",
+    "direction_weight",
+    "accuracy",
+    "clamped_share",
+    "steepness",
+    "step_time_ms",
+    "telemetry_time_ms",
+)
+SERIES_COLUMNS = ["step", "epoch", "direction", "value", "n"]
+_SHARED = ("loss", "learning_rate", "temperature", "gradient_norm", "steepness", "step_time_ms")
+_PER_DIRECTION = ("loss", "gap", "direction_weight", "accuracy", "clamped_share", "ess", "no_negative_count")
+_ROUTINE_EVENTS = ("phase", "checkpoint")
+
+
+def step_columns(directions: tuple[str, str]) -> list[str]:
+    """Columns of ``steps`` that the training page reads."""
+    alone = ["step", "epoch", "phase", "progress", "batch_size", "negatives_per_anchor", "telemetry_time_ms"]
+    return [*alone, *_SHARED, *(f"{name}_{d}" for name in _PER_DIRECTION for d in directions)]
+
+
+def quantity_label(quantity: str) -> tuple[str, str]:
+    """Title and unit of a quantity, in the reader's language.
+
+    Raises:
+        ValueError: if the quantity is unknown.
+    """
+    labels = {
+        "loss": (_("Loss"), _("nat")),
+        "learning_rate": (_("Learning rate"), ""),
+        "temperature": (_("Temperature"), _("cosine")),
+        "gradient_norm": (_("Gradient norm"), ""),
+        "ess_share": (_("Effective sample size"), _("% of pairs")),
+        "throughput": (_("Throughput"), _("pairs/s")),
+        "gap": (_("Mean margin"), _("cosine")),
+        "direction_weight": (_("Direction weight"), ""),
+        "accuracy": (_("In-batch rank-1 accuracy"), "%"),
+        "clamped_share": (_("Clamped anchors"), "%"),
+        "steepness": (_("Steepness"), _("per cosine")),
+        "step_time_ms": (_("Step time"), _("ms")),
+        "telemetry_time_ms": (_("Telemetry time"), _("ms")),
+    }
+    if quantity not in labels:
+        raise ValueError(f"quantity={quantity!r} is unknown; choose one of {', '.join(QUANTITIES)}")
+    return labels[quantity]
+
+
+def step_series(steps: pd.DataFrame, directions: tuple[str, str], quantity: str) -> pd.DataFrame:
+    """One quantity over steps, the total and each direction as far as they were logged.
+
+    Args:
+        steps: frame of the table ``steps``, in step order.
+        directions: the run's directions.
+        quantity: one of ``QUANTITIES``; shares are in percent, ``throughput`` in pairs/s.
+
+    Returns:
+        Frame ``[step, epoch, direction, value, n]``: ``direction`` is categorical over the run's
+        directions, null for the total; ``n`` is the batch size in pairs. Rows of a direction stand
+        together; a column that was never logged gives no rows.
+
+    Raises:
+        ValueError: if the quantity is unknown.
+    """
+    quantity_label(quantity)
+    codes, values = [], []
+    for code, direction in enumerate((None, *directions), start=-1):
+        value = _values(steps, quantity, direction)
+        # A total loss of nothing but NaN is a broken run, not a column that was never logged.
+        is_total_loss = quantity == "loss" and direction is None
+        if value is not None and (is_total_loss or not np.isnan(value).all()):
+            codes.append(code)
+            values.append(value)
+    repeat = len(codes)
+    return pd.DataFrame(
+        {
+            "step": np.tile(_column(steps, "step").astype(np.int64), repeat),
+            "epoch": np.tile(_column(steps, "epoch"), repeat),
+            "direction": pd.Categorical.from_codes(
+                np.repeat(np.array(codes, np.int8), len(steps)), dtype=pd.CategoricalDtype(list(directions))
+            ),
+            "value": np.concatenate(values) if values else np.empty(0),
+            "n": np.tile(_column(steps, "batch_size"), repeat),
+        }
+    )
+
+
+def _column(frame: pd.DataFrame, name: str) -> np.ndarray:
+    if name not in frame.columns:
+        return np.full(len(frame), np.nan)
+    return frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _values(steps: pd.DataFrame, quantity: str, direction: str | None) -> np.ndarray | None:
+    suffix = "" if direction is None else f"_{direction}"
+    if quantity == "throughput":
+        return _throughput(steps) if direction is None else None
+    if quantity == "ess_share":
+        return _ess_share(steps, suffix) if direction else None
+    if f"{quantity}{suffix}" not in steps.columns:
+        return None
+    value = _column(steps, f"{quantity}{suffix}")
+    return 100.0 * value if quantity in ("accuracy", "clamped_share") else value
+
+
+def _throughput(steps: pd.DataFrame) -> np.ndarray:
+    time_ms = _column(steps, "step_time_ms")
+    return 1000.0 * _column(steps, "batch_size") / np.where(time_ms > 0, time_ms, np.nan)
+
+
+def _ess_share(steps: pd.DataFrame, suffix: str) -> np.ndarray:
+    anchors = _column(steps, "batch_size") - np.nan_to_num(_column(steps, f"no_negative_count{suffix}"))
+    return 100.0 * _column(steps, f"ess{suffix}") / np.where(anchors > 0, anchors, np.nan)
+
+
+def rolling_mean(series: pd.DataFrame, window: int | None = None) -> pd.DataFrame:
+    """Trailing mean of the finite values of each direction.
+
+    Args:
+        series: as ``step_series`` gives it.
+        window: steps per mean; None takes a fiftieth of the longest direction, at least 1.
+
+    Returns:
+        The series with averaged values, NaN where a window holds no finite value, and a column ``window``.
+    """
+    codes = series["direction"].cat.codes.to_numpy()
+    longest = int(np.bincount(codes + 1).max()) if len(codes) else 0
+    window = window or max(1, longest // 50)
+    value = series["value"].to_numpy(dtype=np.float64).copy()
+    for code in np.unique(codes):
+        rows = codes == code
+        value[rows] = _trailing_mean(value[rows], window)
+    return series.assign(value=value, window=window)
+
+
+def _trailing_mean(value: np.ndarray, window: int) -> np.ndarray:
+    finite = np.isfinite(value)
+    center = value[finite].mean() if finite.any() else 0.0
+    # Sums of deviations keep the digits that sums of a million raw values would lose.
+    total = np.concatenate([[0.0], np.cumsum(np.where(finite, value - center, 0.0))])
+    count = np.concatenate([[0], np.cumsum(finite)])
+    first = np.maximum(np.arange(1, len(value) + 1) - window, 0)
+    n = count[1:] - count[first]
+    return np.where(n > 0, center + (total[1:] - total[first]) / np.maximum(n, 1), np.nan)
+
+
+def retrieval_curves(evals: pd.DataFrame, split: str = "val") -> pd.DataFrame:
+    """R@K over evaluations.
+
+    Args:
+        evals: frame of the table ``evals``.
+        split: which split.
+
+    Returns:
+        Frame ``[step, epoch, direction, metric, value, n, tied_share]``, values in percent, in order of
+        metric (R@1, R@5, R@10), direction and step.
+    """
+    columns = ["step", "epoch", "direction", "metric", "value", "n", "tied_share"]
+    rows = evals[(evals["split"] == split) & evals["metric"].str.startswith("R@")]
+    rows = rows[columns].assign(at=pd.to_numeric(rows["metric"].str[2:]))
+    return rows.sort_values(["at", "direction", "step"], kind="stable")[columns].reset_index(drop=True)
+
+
+def phase_bands(steps: pd.DataFrame) -> pd.DataFrame:
+    """Stretches of steps with the same phase, ``[phase, first_step, last_step]``; none where not logged."""
+    columns = ["phase", "first_step", "last_step"]
+    if "phase" not in steps.columns or steps["phase"].isna().all():
+        return pd.DataFrame(columns=columns)
+    phase = steps["phase"].fillna("").astype(str)
+    stretch = (phase != phase.shift()).cumsum()
+    bands = (
+        steps.assign(phase=phase)
+        .groupby(stretch, sort=True)
+        .agg(phase=("phase", "first"), first_step=("step", "first"), last_step=("step", "last"))
+    )
+    return bands[bands["phase"] != ""][columns].reset_index(drop=True)
+
+
+def event_marks(events: pd.DataFrame) -> pd.DataFrame:
+    """What happened at which step: ``[step, kind, level, message, count]``.
+
+    Phases (drawn as bands) and checkpoints (routine) are left out; several events of a kind at one step
+    become one mark with their number and the first message.
+    """
+    columns = ["step", "kind", "level", "message", "count"]
+    rows = events[~events["kind"].isin(_ROUTINE_EVENTS)].dropna(subset=["step", "kind"])
+    if rows.empty:
+        return pd.DataFrame(columns=columns)
+    marks = rows.groupby(["step", "kind"], sort=True, as_index=False).agg(
+        level=("level", "first"), message=("message", "first"), count=("kind", "size")
+    )
+    return marks[columns]
+
+
+def reference_lines(config: UWMLConfig | None, steps: pd.DataFrame) -> pd.DataFrame:
+    """Losses of a model that has learned nothing: ``[name, value, why]``.
+
+    InfoNCE with n equally similar negatives per anchor is ln(1 + n); a hinge on the hardest negative of
+    collapsed embeddings is its margin. Equal weights leave both as they are except under ``rss``, which
+    multiplies by the square root of the number of anchors.
+
+    Args:
+        config: the run's loss, None where it is unknown (no lines then).
+        steps: frame with ``negatives_per_anchor`` and ``batch_size``; medians over steps are used.
+    """
+    empty = pd.DataFrame(columns=["name", "value", "why"])
+    negatives, batch = (_median(_column(steps, name)) for name in ("negatives_per_anchor", "batch_size"))
+    if config is None or not np.isfinite(batch) or (config.base == "infonce" and not np.isfinite(negatives)):
+        return empty
+    equal = np.ones(max(1, round(batch)))
+    factor = len(equal) / float(loss_denominator(equal, config.normalization))
+    if config.base == "infonce":
+        name = _("ln(1 + {negatives})").format(negatives=f"{negatives:,.0f}")
+        value = factor * float(np.log1p(negatives))
+        why = _("InfoNCE when all {negatives} negatives of an anchor are as similar as its positive").format(
+            negatives=f"{negatives:,.0f}"
+        )
+    else:
+        name, value = _("margin α"), factor * config.triplet_margin
+        why = _("hinge loss when all embeddings have collapsed into one point")
+    return pd.DataFrame({"name": [name], "value": [value], "why": [why]})
+
+
+def _median(values: np.ndarray) -> float:
+    finite = values[np.isfinite(values)]
+    return float(np.median(finite)) if len(finite) else float("nan")

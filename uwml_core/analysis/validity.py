@@ -1,0 +1,71 @@
+"""Whether replaying the logged parameters gives the logged weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from uwml_core.analysis.replay import logged_pairs, replayed_weight
+from uwml_core.i18n import _
+from uwml_core.weighting import UWMLConfig
+
+# The sums of a batch, taken in another order in float32, differ by less; a parameter that differs in
+# its third digit moves some weight by more.
+TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Validity:
+    """Result of the check.
+
+    Attributes:
+        max_error: largest |replayed − logged| relative weight; NaN where nothing could be compared.
+        n: rows compared.
+        ok: True within ``TOLERANCE``, False beyond it, None where nothing could be compared.
+        reason: one sentence to show.
+    """
+
+    max_error: float
+    n: int
+    ok: bool | None
+    reason: str
+
+
+def validity(
+    pairs: pa.Table, steps: pd.DataFrame, config: UWMLConfig | None, directions: tuple[str, str]
+) -> Validity:
+    """Replay the run's own parameters on its logged margins and compare with its logged weights.
+
+    Args:
+        pairs, steps, directions: as for ``replay.logged_pairs``.
+        config: the run's loss, None where it is unknown.
+
+    Returns:
+        The largest error and what it means. An error that is not a number counts as a failure.
+    """
+    if config is None:
+        return _unchecked(_("The run does not tell its loss parameters, so nothing can be replayed."))
+    logged = logged_pairs(pairs, steps, directions)
+    if not len(logged.weight):
+        return _unchecked(_("No pair with a logged weight in this selection, so nothing can be replayed."))
+    difference = np.abs(replayed_weight(logged, config).astype(np.float64) - logged.weight)
+    error = float(difference.max())
+    ok = error <= TOLERANCE
+    if ok:
+        text = _(
+            "Replaying the logged parameters gives the logged weights (largest error {error}, {n} pairs)."
+        )
+    else:
+        text = _(
+            "Replaying the logged parameters does not give the logged weights (largest error {error}, "
+            "{n} pairs): the preview does not describe this run."
+        )
+    reason = text.format(error=f"{error:.1e}", n=f"{len(difference):,}")
+    return Validity(max_error=error, n=len(difference), ok=ok, reason=reason)
+
+
+def _unchecked(reason: str) -> Validity:
+    return Validity(max_error=float("nan"), n=0, ok=None, reason=reason)
