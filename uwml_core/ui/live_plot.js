@@ -18,12 +18,13 @@ function applyTheme(layout, host) {
   const family = style.getPropertyValue("--st-font").trim()
   layout.paper_bgcolor = "rgba(0,0,0,0)"
   layout.plot_bgcolor = "rgba(0,0,0,0)"
+  layout.modebar = { bgcolor: "rgba(0,0,0,0)", color: text + "80", activecolor: text, ...layout.modebar }
   layout.font = { ...(text && { color: text }), ...(family && { family }), ...layout.font }
 }
 
 const CONFIG = {
   responsive: true, displaylogo: false, showTips: false,
-  modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
+  modeBarButtons: [["zoom2d", "pan2d", "resetScale2d", "toImage"]],
 }
 
 async function draw(host, data) {
