@@ -1,0 +1,68 @@
+"""Arrays of any library to NumPy, many in one transfer.
+
+A copy from an accelerator waits for everything that was queued before it, so a flush makes one copy per
+column and not one per step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+from numpy.typing import NDArray
+
+
+def host(array: Any) -> NDArray[Any]:
+    """NumPy view or copy of an array; tensors are detached and brought to the host."""
+    if hasattr(array, "detach"):
+        array = array.detach().cpu()
+    return np.asarray(array)
+
+
+def joined(arrays: Sequence[Any]) -> NDArray[Any]:
+    """Arrays ``[2, n_k]`` side by side as one NumPy array ``[2, sum n_k]``."""
+    return host(array_namespace(arrays[0]).concat(list(arrays), axis=1))
+
+
+def stacked(values: Sequence[Any], width: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Optional vectors ``[width]``, one per step, as float64 ``[steps, width]`` and which were given."""
+    given = np.array([value is not None for value in values], dtype=np.bool_)
+    result = np.full((len(values), width), np.nan)
+    present = [value for value in values if value is not None]
+    if present:
+        rows = array_namespace(present[0]).stack(present) if hasattr(present[0], "shape") else present
+        result[given] = host(rows)
+    return result, given
+
+
+def scalar_values(values: Sequence[Any]) -> list[Any]:
+    """Numbers, or tensors of one element, as Python numbers; None stays None."""
+    tensors = [(index, value) for index, value in enumerate(values) if hasattr(value, "detach")]
+    result = list(values)
+    if tensors:
+        flat = [value.reshape(()) for _, value in tensors]
+        for (index, _), number in zip(
+            tensors, host(array_namespace(*flat).stack(flat)).tolist(), strict=True
+        ):
+            result[index] = number
+    return result
+
+
+def integers(values: Any, dtype: Any, name: str) -> NDArray[Any]:
+    """Copy of whole numbers as an array ``[n]`` of a smaller integer type.
+
+    Raises:
+        ValueError: naming the argument, if they are not one row of whole numbers or do not fit.
+    """
+    array = host(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise ValueError(
+            f"{name} has shape {array.shape} and type {array.dtype}; expected one whole number per pair"
+        )
+    cast = array.astype(dtype)
+    if cast.dtype.itemsize < array.dtype.itemsize and not np.array_equal(cast, array):
+        limit = np.iinfo(dtype).max
+        raise ValueError(f"{name} holds {int(np.abs(array).max())}; expected numbers up to {limit}")
+    return cast

@@ -1,0 +1,162 @@
+"""Records to Arrow tables, one function per table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from uwml_core.runlog import columns
+from uwml_core.runlog.arrays import joined, scalar_values, stacked
+from uwml_core.runlog.records import EventRecord, RowsRecord, SnapshotRecord, StepRecord
+from uwml_core.runlog.schema import EVENTS, PAIRS, SNAPSHOTS, STEPS, TABLES
+
+Directions = tuple[str, str]
+
+SUSPICION = 0.1
+
+_OWN = frozenset({"step", "epoch", "phase", "time", "elapsed_s", "step_time_ms", "telemetry_time_ms"})
+_ANCHOR_FLOATS = PAIRS.byte_stream_split[2:]
+
+
+def settle_scalars(records: Sequence[StepRecord]) -> None:
+    """Replace scalars that are tensors by Python numbers, with one transfer per name."""
+    for name in _scalar_names(records):
+        holders = [record for record in records if name in record.scalars]
+        numbers = scalar_values([record.scalars[name] for record in holders])
+        for record, number in zip(holders, numbers, strict=True):
+            record.scalars[name] = number
+
+
+def _scalar_names(records: Sequence[StepRecord]) -> list[str]:
+    return list(dict.fromkeys(name for record in records for name in record.scalars))
+
+
+def steps_table(records: Sequence[StepRecord], directions: Directions) -> pa.Table:
+    """``steps`` rows, one per record; scalars that are no column of the schema become float64 columns."""
+    schema = STEPS.schema(directions)
+    built: dict[str, pa.Array] = {}
+    for entry in STEPS.columns:
+        if entry.per_direction:
+            built.update(_per_direction(records, entry.name, directions))
+        else:
+            values = [_step_value(record, entry.name) for record in records]
+            built[entry.name] = columns.column(values, entry.type)
+    for name in _scalar_names(records):
+        type_ = schema.field(name).type if name in schema.names else pa.float64()
+        built[name] = columns.column([record.scalars.get(name) for record in records], type_)
+    return columns.table(built, schema)
+
+
+def _per_direction(records: Sequence[StepRecord], name: str, directions: Directions) -> dict[str, pa.Array]:
+    attribute = "direction_loss" if name == "loss" else name
+    values, given = stacked([getattr(record.last, attribute, None) for record in records], 2)
+    return {
+        f"{name}_{direction}": columns.numbers(values[:, d], pa.float64(), given)
+        for d, direction in enumerate(directions)
+    }
+
+
+def _step_value(record: StepRecord, name: str) -> Any:
+    if name in _OWN:
+        return getattr(record, name)
+    if name == "rank_count":
+        return 1
+    return getattr(record.last, name, None)
+
+
+def pairs_table(records: Sequence[StepRecord], directions: Directions) -> pa.Table:
+    """``pairs`` rows: step by step, first direction first, anchors in the order of the batch."""
+    sizes = np.array([len(record.item_ids) for record in records])
+    order = _step_major(sizes)
+    per_step = {name: np.array([getattr(r, name) or 0 for r in records]) for name in ("step", "epoch")}
+    repeated = {name: np.tile(np.repeat(values, sizes), 2)[order] for name, values in per_step.items()}
+    epoch_known = np.repeat([record.epoch is not None for record in records], 2 * sizes)
+    item, caption, known = _batch_columns(records)
+    floats = {
+        name: joined([getattr(record.last, name) for record in records]).ravel()[order].astype(np.float32)
+        for name in _ANCHOR_FLOATS
+    }
+    negative, has_negative = _negatives(records, sizes, order)
+    built = {
+        "step": columns.numbers(repeated["step"], pa.int64()),
+        "epoch": columns.numbers(repeated["epoch"], pa.int32(), epoch_known),
+        "direction": columns.labels(np.repeat([0, 1], sizes.sum())[order], directions),
+        "item_id": columns.numbers(np.tile(item, 2)[order], pa.int32()),
+        "caption": columns.numbers(np.tile(caption, 2)[order], pa.int16(), np.tile(known, 2)[order]),
+        "negative_item_id": columns.numbers(item[negative], pa.int32(), has_negative),
+        "negative_caption": columns.numbers(caption[negative], pa.int16(), has_negative & known[negative]),
+        **{name: columns.numbers(values, pa.float32()) for name, values in floats.items()},
+        "suspected_false_negative": columns.booleans(_suspected(floats)),
+    }
+    return columns.table(built, PAIRS.schema(directions))
+
+
+def _step_major(sizes: NDArray[Any]) -> NDArray[np.intp]:
+    record_of_row = np.tile(np.repeat(np.arange(len(sizes)), sizes), 2)
+    return np.argsort(record_of_row, kind="stable")
+
+
+def _batch_columns(records: Sequence[StepRecord]) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
+    item = np.concatenate([record.item_ids for record in records])
+    blank = [np.zeros(len(r.item_ids), np.int16) if r.captions is None else r.captions for r in records]
+    known = np.repeat([r.captions is not None for r in records], [len(r.item_ids) for r in records])
+    return item, np.concatenate(blank), known
+
+
+def _negatives(
+    records: Sequence[StepRecord], sizes: NDArray[Any], order: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Position of each row's negative among the joined batches, and whether it lies in its batch."""
+    index = joined([record.last.negative_index for record in records])
+    inside = (index >= 0) & (index < np.repeat(sizes, sizes))
+    start = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return np.where(inside, index + start, 0).ravel()[order], inside.ravel()[order]
+
+
+def _suspected(floats: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
+    # in float64 over the values as stored, so that a query over the file gives the same answer
+    positive = floats["positive_similarity"].astype(np.float64)
+    suspected: NDArray[np.bool_] = floats["negative_similarity"] > positive + SUSPICION
+    return suspected
+
+
+def rows_table(records: Sequence[RowsRecord], directions: Directions) -> pa.Table:
+    """Rows of ``evals`` or ``ranks``, in the order of the records."""
+    spec = TABLES[records[0].table]
+    built = {
+        entry.name: columns.column(
+            [value for record in records for value in record.columns[entry.name]], entry.type
+        )
+        for entry in spec.columns
+    }
+    return columns.table(built, spec.schema(directions))
+
+
+def events_table(records: Sequence[EventRecord], directions: Directions) -> pa.Table:
+    """``events`` rows, in the order of the records."""
+    built = {
+        entry.name: columns.column([getattr(record, entry.name) for record in records], entry.type)
+        for entry in EVENTS.columns
+    }
+    return columns.table(built, EVENTS.schema(directions))
+
+
+def snapshot_table(record: SnapshotRecord, segment: int, directions: Directions) -> pa.Table:
+    """``snapshots`` rows of one snapshot, modality by modality."""
+    modalities, n = list(record.embeddings), len(record.item_ids)
+    total = n * len(modalities)
+    built = {
+        "step": columns.numbers(np.full(total, record.step), pa.int64()),
+        "segment": columns.numbers(np.full(total, segment), pa.int32()),
+        "epoch": columns.column([record.epoch] * total, pa.int32()),
+        "item_id": columns.numbers(np.tile(record.item_ids, len(modalities)), pa.int32()),
+        "modality": columns.labels(np.repeat(np.arange(len(modalities)), n), modalities),
+        "embedding": columns.vectors(np.concatenate(list(record.embeddings.values()))),
+        "label": columns.numbers(np.tile(record.labels, len(modalities)), pa.int32()),
+        "split": columns.texts(record.splits * len(modalities)),
+    }
+    return columns.table(built, SNAPSHOTS.schema(directions))

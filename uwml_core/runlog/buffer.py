@@ -1,0 +1,102 @@
+"""Bounded hand-over from the training thread to the writer thread."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import NamedTuple
+
+from uwml_core.runlog.records import Record
+
+
+class Taken(NamedTuple):
+    """All records, the last flush request, and seconds blocked and records dropped since the last time."""
+
+    records: list[Record]
+    request: int
+    stalled_s: float
+    dropped: int
+
+
+class RecordBuffer:
+    """List of records that one thread fills and another empties.
+
+    ``put`` blocks while ``capacity`` records wait, for ``patience_s`` at most: a file system that hangs
+    must not stop training, so records are then dropped, and counted, until the writer takes again.
+
+    Args:
+        batch: records that wake the writer.
+        capacity: records that may wait.
+        patience_s: longest block, seconds.
+    """
+
+    def __init__(self, *, batch: int, capacity: int, patience_s: float = 30.0) -> None:
+        self._batch, self._capacity, self._patience_s = batch, capacity, patience_s
+        self._records: list[Record] = []
+        self._changed = threading.Condition()
+        self._closing = False
+        self._hung = False
+        self._requested = self._served = 0
+        self._stalled_s = 0.0
+        self._dropped = 0
+
+    def put(self, record: Record) -> None:
+        """Append a record; blocks while the buffer is full."""
+        with self._changed:
+            if len(self._records) >= self._capacity and not self._wait_for_room():
+                self._dropped += 1
+                return
+            self._records.append(record)
+            if len(self._records) == self._batch:
+                self._changed.notify_all()
+
+    def _wait_for_room(self) -> bool:
+        if self._hung:
+            return False
+        start = time.monotonic()
+        self._changed.notify_all()
+        room = self._changed.wait_for(lambda: len(self._records) < self._capacity, self._patience_s)
+        self._stalled_s += time.monotonic() - start
+        self._hung = not room
+        return room
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until there is a reason to write or the time is over; True when there is a reason."""
+        with self._changed:
+            return self._changed.wait_for(self._is_due, max(timeout_s, 0.0))
+
+    def _is_due(self) -> bool:
+        return self._closing or self._requested > self._served or len(self._records) >= self._batch
+
+    def take(self) -> Taken:
+        """Empty the buffer."""
+        with self._changed:
+            taken = Taken(self._records, self._requested, self._stalled_s, self._dropped)
+            self._records, self._stalled_s, self._dropped, self._hung = [], 0.0, 0, False
+            self._changed.notify_all()
+            return taken
+
+    def served(self, request: int) -> None:
+        """Say that everything taken up to a flush request was handled."""
+        with self._changed:
+            self._served = max(self._served, request)
+            self._changed.notify_all()
+
+    def flush(self, timeout_s: float) -> bool:
+        """Ask the writer to write now and wait for it; False when the time is over first."""
+        with self._changed:
+            self._requested += 1
+            request = self._requested
+            self._changed.notify_all()
+            return self._changed.wait_for(lambda: self._served >= request, timeout_s)
+
+    def close(self) -> None:
+        """Wake the writer for the last time."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+
+    @property
+    def closing(self) -> bool:
+        """Whether ``close`` was called."""
+        return self._closing

@@ -1,0 +1,111 @@
+"""Arrow columns from NumPy arrays and lists.
+
+Everything is built with ``from_buffers``: the first ``pa.array()`` of a process imports pandas where it
+is installed, which would stall training for seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+_NUMPY_TYPES: Mapping[pa.DataType, Any] = {
+    pa.int16(): np.int16,
+    pa.int32(): np.int32,
+    pa.int64(): np.int64,
+    pa.float16(): np.float16,
+    pa.float32(): np.float32,
+    pa.float64(): np.float64,
+    pa.timestamp("us", tz="UTC"): np.int64,
+}
+
+
+def numbers(values: NDArray[Any], type_: pa.DataType, valid: NDArray[np.bool_] | None = None) -> pa.Array:
+    """Numeric or timestamp (microseconds) column from an array ``[n]``; null where ``valid`` is False."""
+    data = np.ascontiguousarray(values, dtype=_NUMPY_TYPES[type_])
+    return pa.Array.from_buffers(type_, len(data), [_bitmap(valid), pa.py_buffer(data)])
+
+
+def booleans(values: NDArray[np.bool_]) -> pa.Array:
+    """Boolean column without nulls from an array ``[n]``."""
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, _bitmap(values)])
+
+
+def texts(values: Sequence[str | bytes | None], type_: pa.DataType | None = None) -> pa.Array:
+    """String (or binary) column; None becomes null."""
+    encoded = [value.encode() if isinstance(value, str) else value for value in values]
+    data = b"".join(value for value in encoded if value is not None)
+    lengths = [0 if value is None else len(value) for value in encoded]
+    valid = np.array([value is not None for value in encoded], dtype=np.bool_)
+    buffers = [_bitmap(valid), pa.py_buffer(_offsets(lengths)), pa.py_buffer(data)]
+    return pa.Array.from_buffers(type_ or pa.string(), len(encoded), buffers)
+
+
+def text_lists(values: Sequence[Sequence[str]]) -> pa.Array:
+    """Column of lists of strings."""
+    flat = [text for row in values for text in row]
+    offsets = numbers(_offsets([len(row) for row in values]), pa.int32())
+    return pa.ListArray.from_arrays(offsets, texts(flat))
+
+
+def labels(codes: NDArray[Any], names: Sequence[str], valid: NDArray[np.bool_] | None = None) -> pa.Array:
+    """Dictionary-encoded string column from codes ``[n]`` into ``names``."""
+    return pa.DictionaryArray.from_arrays(numbers(codes, pa.int32(), valid), texts(names))
+
+
+def vectors(values: NDArray[Any]) -> pa.Array:
+    """Column of fixed-size float16 lists from an array ``[n, dim]``."""
+    return pa.FixedSizeListArray.from_arrays(numbers(values.ravel(), pa.float16()), values.shape[1])
+
+
+def column(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
+    """Column of a schema type from a sequence of Python values; None becomes null."""
+    if pa.types.is_dictionary(type_):
+        names = list(dict.fromkeys(value for value in values if value is not None))
+        position = {name: code for code, name in enumerate(names)}
+        codes = np.array([position.get(value, 0) for value in values], dtype=np.int32)
+        return labels(codes, names, _present(values))
+    if pa.types.is_string(type_) or pa.types.is_binary(type_):
+        return texts(values, type_)
+    if pa.types.is_list(type_):
+        return text_lists(values)
+    filled = [0 if value is None else value for value in values]
+    return numbers(np.array(filled, dtype=_NUMPY_TYPES[type_]), type_, _present(values))
+
+
+def table(columns: Mapping[str, pa.Array], schema: pa.Schema) -> pa.Table:
+    """Table in schema order; missing columns are null, columns that are not in the schema come last.
+
+    The columns' own types win over the schema's, for lists of a fixed size.
+    """
+    length = len(next(iter(columns.values())))
+    known = [
+        (field.with_type(columns[field.name].type), columns[field.name])
+        if field.name in columns
+        else (field, pa.nulls(length, field.type))
+        for field in schema
+    ]
+    extra = [(pa.field(name, data.type), data) for name, data in columns.items() if name not in schema.names]
+    fields, arrays = zip(*known, *extra, strict=True)
+    return pa.Table.from_arrays(list(arrays), schema=pa.schema(fields, metadata=schema.metadata))
+
+
+def _present(values: Iterable[Any]) -> NDArray[np.bool_]:
+    return np.array([value is not None for value in values], dtype=np.bool_)
+
+
+def _offsets(lengths: Sequence[int]) -> NDArray[np.int32]:
+    ends = np.cumsum([0, *lengths], dtype=np.int64)
+    if ends[-1] > np.iinfo(np.int32).max:
+        raise ValueError(f"{ends[-1]} bytes of text or pictures in one file; expected fewer than 2 GiB")
+    return ends.astype(np.int32)
+
+
+def _bitmap(valid: NDArray[np.bool_] | None) -> pa.Buffer | None:
+    if valid is None:
+        return None
+    return pa.py_buffer(np.packbits(valid, bitorder="little"))

@@ -1,0 +1,126 @@
+"""Making a run folder, or continuing one with a new segment."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from uwml_core.runlog.environment import code_revision, package_versions, plain_config
+from uwml_core.runlog.parts import remove_leftovers
+from uwml_core.runlog.runfile import RUN_FILE, RunFile, RunLock, check_run_id, utc_now
+from uwml_core.weighting import direction_names
+
+
+@dataclass
+class OpenRun:
+    """A run that this process may write: its run.json, its lock, and the segment that begins now."""
+
+    runfile: RunFile
+    lock: RunLock
+    segment: int
+    first_step: int
+
+    def restore(self) -> None:
+        """Bring back a run folder that vanished; the logs folder itself must be there.
+
+        Raises:
+            OSError: if that is not possible yet.
+        """
+        folder = self.runfile.folder
+        if not (folder / RUN_FILE).exists():
+            folder.mkdir(exist_ok=True)
+            self.lock.release()
+            self.lock = RunLock(folder)
+        self.runfile.save()
+
+
+def new_run_id() -> str:
+    """Run id from the time in UTC and four random hex digits, so that ids sort by age."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+
+def create_run(root: Path, run_id: str | None, **described: Any) -> OpenRun:
+    """Make ``root/run_id`` and its run.json.
+
+    Raises:
+        ValueError: if the run id is no safe folder name, or such a run exists.
+        RunInUseError: if it exists and is being written.
+        OSError: if the folder cannot be made.
+    """
+    folder = root / check_run_id(new_run_id() if run_id is None else run_id)
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = RunLock(folder)
+    if (folder / RUN_FILE).exists():
+        lock.release()
+        raise ValueError(
+            f"run_id={folder.name!r} exists in {root}; pass resume_from_step to continue it or another run_id"
+        )
+    runfile = RunFile(folder, _content(folder.name, **described))
+    runfile.save()
+    return OpenRun(runfile, lock, 0, 0)
+
+
+def _content(run_id: str, **described: Any) -> dict[str, Any]:
+    modalities = tuple(described["modalities"])
+    now = utc_now()
+    return {
+        "run_id": run_id,
+        "name": described["name"] or run_id,
+        "created_at": now,
+        "status": "running",
+        "heartbeat_at": now,
+        "config": plain_config(described["config"]),
+        "modalities": list(modalities),
+        "directions": list(direction_names(modalities)),
+        "seed": described["seed"],
+        "packages": package_versions(),
+        "code_revision": code_revision(),
+        "data_fingerprint": described["data_fingerprint"],
+        "parent": described["parent"],
+        "total_steps": described["total_steps"],
+        "segments": [{"segment": 0, "first_step": 0, "started_at": now}],
+    }
+
+
+def resume_run(root: Path, run_id: str | None, first_step: int) -> OpenRun:
+    """Open a new segment of an existing run, whose steps begin at ``first_step``.
+
+    Readers then drop steps of earlier segments from there on; the rest of run.json stays.
+
+    Raises:
+        ValueError: if there is no such run to continue, or the step is negative.
+        RunInUseError: if it is being written.
+    """
+    if run_id is None:
+        raise ValueError("run_id=None cannot be resumed; name the run that resume_from_step continues")
+    if first_step < 0:
+        raise ValueError(f"resume_from_step={first_step} is negative; expected the next step to be done")
+    folder = root / check_run_id(run_id)
+    if not folder.is_dir():
+        raise ValueError(f"run_id={run_id!r} does not exist in {root}; nothing to resume")
+    lock = RunLock(folder)
+    try:
+        runfile = RunFile.load(folder)
+        remove_leftovers(folder)
+        segments = runfile.content["segments"]
+        segment = {"segment": len(segments), "first_step": first_step, "started_at": utc_now()}
+        runfile.save(status="running", segments=[*segments, segment])
+    except BaseException:
+        lock.release()
+        raise
+    return OpenRun(runfile, lock, len(segments), first_step)
+
+
+def open_for_writing(
+    root: str | os.PathLike[str], run_id: str | None, resume_from_step: int | None, **described: Any
+) -> OpenRun:
+    """Continue a run where a step is given, make one otherwise."""
+    # absolute, so that a later change of directory does no harm
+    folder = Path(root).expanduser().absolute()
+    if resume_from_step is None:
+        return create_run(folder, run_id, **described)
+    return resume_run(folder, run_id, int(resume_from_step))

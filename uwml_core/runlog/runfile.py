@@ -1,0 +1,130 @@
+"""run.json and the lock that keeps a second writer out."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import weakref
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from uwml_core.runlog.schema import SCHEMA_VERSION
+
+RUN_FILE = "run.json"
+LOCK_FILE = "run.lock"
+CLOSED_STATUSES = ("finished", "stopped", "failed")
+
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+class RunInUseError(RuntimeError):
+    """Another writer holds the run."""
+
+
+def check_run_id(run_id: str) -> str:
+    """Return a run id that is safe as a folder name.
+
+    Raises:
+        ValueError: for separators, a leading dot, ``..`` or more than 100 characters.
+
+    Example:
+        >>> check_run_id("../../etc")
+        Traceback (most recent call last):
+        ValueError: run_id='../../etc' is no folder name; expected up to 100 letters, digits, '.', '_' or \
+'-', beginning with a letter or digit and without '..'
+    """
+    if not isinstance(run_id, str) or not _RUN_ID.fullmatch(run_id) or ".." in run_id:
+        raise ValueError(
+            f"run_id={run_id!r} is no folder name; expected up to 100 letters, digits, '.', '_' or '-', "
+            "beginning with a letter or digit and without '..'"
+        )
+    return run_id
+
+
+def utc_now() -> str:
+    """Time as ISO 8601 in UTC, microseconds included."""
+    return datetime.now(UTC).isoformat()
+
+
+class RunFile:
+    """The content of run.json, replaced atomically at every change."""
+
+    def __init__(self, folder: Path, content: dict[str, Any]) -> None:
+        self.folder = folder
+        self.content = {"schema_version": SCHEMA_VERSION, **content}
+
+    @classmethod
+    def load(cls, folder: Path) -> RunFile:
+        """Read the run.json of a folder.
+
+        Raises:
+            ValueError: if there is none, or it is not one that this version can continue.
+        """
+        path = folder / RUN_FILE
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{path} cannot be read ({error}); expected the run.json of a run") from error
+        version = content.get("schema_version") if isinstance(content, dict) else None
+        if version != SCHEMA_VERSION:
+            raise ValueError(
+                f"{path} has schema_version={version!r}; this version continues runs of {SCHEMA_VERSION}"
+            )
+        return cls(folder, content)
+
+    def save(self, **changes: Any) -> None:
+        """Change entries and replace the file; renews the heartbeat.
+
+        Raises:
+            OSError: if the folder, the space or the permission is missing.
+        """
+        self.content.update(changes, heartbeat_at=utc_now())
+        temporary = self.folder / f".{RUN_FILE}.{os.getpid()}.tmp"
+        text = json.dumps(self.content, ensure_ascii=False, indent=1)
+        try:
+            temporary.write_text(text, encoding="utf-8")
+            os.replace(temporary, self.folder / RUN_FILE)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
+
+
+class RunLock:
+    """Exclusive lock on ``run.lock``; the system releases it when the process dies.
+
+    Raises:
+        RunInUseError: if another writer, in this process or any other, holds it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._file = (folder / LOCK_FILE).open("wb")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._file.close()
+            raise RunInUseError(
+                f"run {folder.name!r} is being written by another process; wait until it ends or choose "
+                "another run_id"
+            ) from error
+        _held.add(self)
+
+    def release(self) -> None:
+        """Give the run free; a second call does nothing."""
+        self._file.close()
+
+
+# A forked data loader would otherwise keep the lock of a killed trainer until it dies itself.
+_held: weakref.WeakSet[RunLock] = weakref.WeakSet()
+
+
+def _release_all() -> None:
+    for lock in list(_held):
+        lock.release()
+
+
+os.register_at_fork(after_in_child=_release_all)

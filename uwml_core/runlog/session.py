@@ -1,0 +1,90 @@
+"""The training thread's side of the writer thread: hand over, wait, and hear of problems."""
+
+from __future__ import annotations
+
+import warnings
+
+from uwml_core.runlog.buffer import RecordBuffer
+from uwml_core.runlog.jobs import JobMaker
+from uwml_core.runlog.opening import OpenRun
+from uwml_core.runlog.records import Record
+from uwml_core.runlog.thread import WriterThread
+
+
+class TelemetryWarning(UserWarning):
+    """The log could not be written; training goes on."""
+
+
+class TelemetryError(RuntimeError):
+    """The log could not be written and ``strict=True`` was asked for."""
+
+
+class Session:
+    """One open run with its buffer and writer thread.
+
+    Attributes:
+        opened: the run's folder, run.json, lock and segment.
+        directions: names of both directions, from run.json.
+        step: last step logged; the one before the segment's first at the beginning.
+    """
+
+    def __init__(self, opened: OpenRun, *, flush_seconds: float, flush_steps: int, strict: bool) -> None:
+        first, second = opened.runfile.content["directions"]
+        self.opened, self.directions = opened, (str(first), str(second))
+        self.step = opened.first_step - 1
+        self._strict = strict
+        self._closed = False
+        self._buffer = RecordBuffer(batch=flush_steps, capacity=4 * flush_steps)
+        self._thread = WriterThread(
+            self._buffer,
+            JobMaker(opened.segment, self.directions),
+            opened.runfile,
+            flush_seconds=flush_seconds,
+            restore=opened.restore,
+            last_step=lambda: self.step,
+        )
+        self._thread.start()
+
+    def put(self, record: Record) -> None:
+        """Hand a record to the writer thread."""
+        self._buffer.put(record)
+
+    def check(self) -> None:
+        """Report a problem of the thread, if there is one.
+
+        Raises:
+            RuntimeError: if the run is closed.
+            TelemetryError: for a problem when strict; otherwise it is a warning.
+        """
+        if self._closed:
+            raise RuntimeError(
+                f"run {self.opened.runfile.folder.name!r} is closed; open it again with resume_from_step"
+            )
+        if self._thread.problem is not None:
+            self._report()
+
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until everything is written; False where that did not work in time."""
+        self.check()
+        served = self._buffer.flush(timeout_s)
+        self._report()
+        return served and not self._thread.unwritten
+
+    def close(self, status: str) -> bool:
+        """Write the rest and release the run; False when it was closed already."""
+        if self._closed:
+            return False
+        self._closed = True
+        self._thread.finish(status)
+        self.opened.lock.release()
+        self._report()
+        return True
+
+    def _report(self) -> None:
+        problem, self._thread.problem = self._thread.problem, None
+        if problem is None:
+            return
+        message = f"run {self.opened.runfile.folder.name!r}: {problem}"
+        if self._strict:
+            raise TelemetryError(message) from problem.error
+        warnings.warn(message, TelemetryWarning, stacklevel=4)

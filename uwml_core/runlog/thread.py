@@ -1,0 +1,142 @@
+"""The writer thread: parts at least every few seconds, heartbeat, and what happens when the disk fails."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from uwml_core.runlog.buffer import RecordBuffer
+from uwml_core.runlog.jobs import Backlog, JobMaker
+from uwml_core.runlog.records import EventRecord
+from uwml_core.runlog.runfile import RunFile
+
+HEARTBEAT_S = 4.0
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What went wrong in the thread, in one sentence, and the error behind it."""
+
+    what: str
+    error: Exception
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.error}"
+
+
+class WriterThread(threading.Thread):
+    """Empties the buffer into part files until the buffer closes.
+
+    Args:
+        buffer: what the training thread fills.
+        maker: turns records into jobs.
+        runfile: run.json, whose heartbeat is renewed here.
+        flush_seconds: longest time that a record waits.
+        restore: called before a retry, to bring back a folder that vanished.
+        last_step: gives the last step logged, for events.
+    """
+
+    def __init__(
+        self,
+        buffer: RecordBuffer,
+        maker: JobMaker,
+        runfile: RunFile,
+        *,
+        flush_seconds: float,
+        restore: Callable[[], None],
+        last_step: Callable[[], int],
+    ) -> None:
+        super().__init__(name="uwml-runlog", daemon=True)
+        self._buffer, self._maker, self._runfile = buffer, maker, runfile
+        self._flush_seconds, self._restore, self._last_step = flush_seconds, restore, last_step
+        self._backlog = Backlog()
+        self._events: list[EventRecord] = []
+        self._beat_due = time.monotonic() + HEARTBEAT_S
+        self._failing: Exception | None = None
+        # set here, read and cleared by the training thread
+        self.problem: Problem | None = None
+
+    def run(self) -> None:
+        """Loop until the buffer closes; whatever happens, the thread lives on."""
+        flush_due = time.monotonic() + self._flush_seconds
+        while not self._buffer.closing:
+            due = self._buffer.wait(min(flush_due, self._beat_due) - time.monotonic())
+            if due or time.monotonic() >= flush_due:
+                self._cycle()
+                flush_due = time.monotonic() + self._flush_seconds
+            if time.monotonic() >= self._beat_due:
+                self._beat_due = time.monotonic() + HEARTBEAT_S
+                self._save()
+        self._cycle()
+        if self._events:
+            self._cycle()
+
+    def finish(self, status: str) -> None:
+        """Write the rest, stop and set the status; for the training thread, once."""
+        self._buffer.close()
+        self.join()
+        self._save(status=status)
+        if self._failing is not None:
+            self.problem = Problem(f"{self.unwritten} part files could not be written", self._failing)
+
+    @property
+    def unwritten(self) -> int:
+        """Part files that still wait for the disk."""
+        return len(self._backlog)
+
+    def _cycle(self) -> None:
+        taken = self._buffer.take()
+        if taken.stalled_s > 0 or taken.dropped:
+            self._note_stall(taken.stalled_s, taken.dropped)
+        events, self._events = self._events, []
+        try:
+            self._backlog.add(self._maker.jobs([*taken.records, *events]))
+        except Exception as error:
+            self._report(f"{len(taken.records)} records do not fit into a part file and are lost", error)
+        self._write()
+        self._buffer.served(taken.request)
+
+    def _write(self) -> None:
+        try:
+            if self._failing is not None:
+                self._restore()
+            self._backlog.write(self._runfile.folder, self._maker.segment)
+        except Exception as error:
+            self._fail(error)
+        else:
+            self._recover()
+
+    def _save(self, **changes: Any) -> None:
+        try:
+            self._runfile.save(**changes)
+        except Exception as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        if self._failing is None:
+            self._report("the run log cannot be written, training goes on and the log tries again", error)
+        self._failing = error
+
+    def _report(self, what: str, error: Exception) -> None:
+        self.problem = Problem(what, error)
+        self._note("error", str(self.problem), error=type(error).__name__)
+
+    def _recover(self) -> None:
+        if self._failing is None:
+            return
+        self._failing = None
+        lost, self._backlog.lost = self._backlog.lost, []
+        tail = f"; {len(lost)} part files found no room in memory and are lost" if lost else ""
+        self._note("warning" if lost else "info", f"the run log is written again{tail}", lost=lost)
+
+    def _note_stall(self, stalled_s: float, dropped: int) -> None:
+        message = f"training waited {stalled_s:.3g} s for the run log, {dropped} records were dropped"
+        self._note("warning", message, stalled_s=stalled_s, dropped=dropped)
+
+    def _note(self, level: str, message: str, **data: object) -> None:
+        now, step = time.time_ns() // 1000, self._last_step()
+        self._events.append(EventRecord(now, step, level, "telemetry", message, json.dumps(data)))

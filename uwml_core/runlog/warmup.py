@@ -1,0 +1,25 @@
+"""Pay for lazy imports and first calls before training begins, so that the first flush stalls nobody."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+
+from uwml_core.runlog.jobs import JobMaker
+from uwml_core.runlog.parts import encode
+from uwml_core.runlog.records import StepRecord
+from uwml_core.runlog.schema import PAIRS, TABLES
+
+
+def warm_up(directions: tuple[str, str]) -> None:
+    """Build and encode one step in memory."""
+    for job in JobMaker(0, directions).jobs([_tiny_step()]):
+        encode(job.data, pa.BufferOutputStream(), TABLES[job.table])
+
+
+def _tiny_step() -> StepRecord:
+    anchors = {name: np.zeros((2, 2), np.float32) for name in PAIRS.byte_stream_split[2:]}
+    last = SimpleNamespace(negative_index=np.zeros((2, 2), np.int64), loss=0.0, batch_size=2, **anchors)
+    return StepRecord(0, 0, "", 0, 0.0, None, None, last, np.zeros(2, np.int32), None, {})

@@ -1,0 +1,50 @@
+"""Events that the log itself sees in the steps: a new phase, numbers that are no longer finite."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from uwml_core.runlog.records import EventRecord, StepRecord
+
+
+class StepWatch:
+    """Follows the steps of one segment; keeps the phase and the non-finite stretch between flushes."""
+
+    def __init__(self) -> None:
+        self._phase: str | None = None
+        self._bad_since: int | None = None
+
+    def events(self, records: Iterable[StepRecord]) -> list[EventRecord]:
+        """Events of these steps, in their order; the first phase is one, too. Scalars are numbers here."""
+        found = []
+        for record in records:
+            found += self._phase_event(record)
+            found += self._finite_event(record)
+        return found
+
+    def _phase_event(self, record: StepRecord) -> list[EventRecord]:
+        if record.phase is None or record.phase == self._phase:
+            return []
+        before, self._phase = self._phase, record.phase
+        message = f"phase {record.phase!r} begins"
+        return [_event(record, "phase", "info", message, phase=record.phase, before=before)]
+
+    def _finite_event(self, record: StepRecord) -> list[EventRecord]:
+        watched = {"loss": record.last.loss, "gradient_norm": record.scalars.get("gradient_norm")}
+        bad = {name: v for name, v in watched.items() if v is not None and not math.isfinite(v)}
+        if bad and self._bad_since is None:
+            self._bad_since = record.step
+            what = " and ".join(f"{name} is {value}" for name, value in bad.items())
+            return [_event(record, "non_finite", "error", f"{what} at step {record.step}", names=list(bad))]
+        if not bad and self._bad_since is not None:
+            since, self._bad_since = self._bad_since, None
+            message = f"numbers are finite again at step {record.step}, after step {since}"
+            return [_event(record, "non_finite", "info", message, since=since)]
+        return []
+
+
+def _event(record: StepRecord, kind: str, level: str, message: str, **data: Any) -> EventRecord:
+    return EventRecord(record.time, record.step, level, kind, message, json.dumps(data, ensure_ascii=False))
