@@ -150,5 +150,6 @@ def _through_norm(
     grad_BD: torch.Tensor, scaled_BD: torch.Tensor, norm: torch.Tensor, scale: float
 ) -> torch.Tensor:
     # With scaled = scale * x / |x|: dx = (scale / |x|) (g - u (u . g)), u the unit row.
-    along = (grad_BD * scaled_BD).sum(1, keepdim=True) / scale**2
-    return torch.addcmul(grad_BD, scaled_BD, along, value=-1).mul_((scale / norm)[:, None])
+    factor = (scale / norm)[:, None]
+    along = (grad_BD * scaled_BD).sum(1, keepdim=True).mul_(factor / scale**2)
+    return grad_BD.mul_(factor).sub_(scaled_BD * along)

@@ -6,18 +6,20 @@ import torch
 
 # Norms outside this range lose digits when their squares are summed in float32.
 NORM_RANGE = (1e-15, 1e15)
+# Outside that range, and small enough that a zero row stays zero.
+_SMALLEST_NORM = 1e-18
 
 
 def row_norms(image: torch.Tensor, text: torch.Tensor) -> torch.Tensor:
     """Lengths of the rows of both feature matrices, ``[2, B]``; never 0, so dividing by them is safe."""
     norms = torch.stack((torch.linalg.vector_norm(image, dim=1), torch.linalg.vector_norm(text, dim=1)))
-    return norms.clamp_(min=torch.finfo(norms.dtype).tiny)
+    return norms.clamp_(min=_SMALLEST_NORM)
 
 
 def unit_rows(features: torch.Tensor) -> torch.Tensor:
     """Features divided by their row norms, ``[B, D]``; a zero row stays zero."""
     norm = torch.linalg.vector_norm(features, dim=1, keepdim=True)
-    unit: torch.Tensor = features / norm.clamp(min=torch.finfo(norm.dtype).tiny)
+    unit: torch.Tensor = features / norm.clamp(min=_SMALLEST_NORM)
     return unit
 
 

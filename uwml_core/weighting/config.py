@@ -133,6 +133,10 @@ class UWMLConfig:
             raise ValueError(
                 "temperature_end cannot be scheduled while learnable_temperature is true; drop one of them"
             )
+        if self.learnable_temperature and self.base == "triplet":
+            raise ValueError(
+                "learnable_temperature=True has no effect with base='triplet', which has no temperature; drop it"
+            )
 
     def _check(self, name: str, parameter: Parameter) -> None:
         value = getattr(self, name)

@@ -1,0 +1,125 @@
+"""The module against the nested loops of ``oracle``: values, diagnostics and gradients."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from tests.losses import oracle
+from uwml_core.losses import UWMLLoss
+
+
+def random_case(seed: int) -> tuple[dict, list[list[float]], list[list[float]], list[int]]:
+    rng = random.Random(seed)
+    batch, dim = rng.choice([2, 3, 4, 6, 8]), rng.choice([2, 3, 5])
+    labels = [rng.randrange(max(2, batch - 1)) for _ in range(batch)]
+    labels[0], labels[1] = 0, 1
+    settings = {
+        "base": rng.choice(["infonce", "infonce", "triplet"]),
+        "curve": rng.choice(["bell", "bell", "uniform", "hard"]),
+        "center": rng.uniform(-0.5, 0.5),
+        "steepness": rng.choice([0.0, 0.5, 4.0, 12.0, 200.0]),
+        "hard_floor": rng.choice([0.0, 0.3, 0.9]),
+        "max_weight": rng.choice([1.0, 1.3, 2.0, 5.0]),
+        "normalization": rng.choice(["l2", "sum", "rss", "none"]),
+        "temperature": rng.choice([1.0, 0.2, 0.07, 0.025, 0.024, 0.01]),
+        "triplet_margin": rng.choice([0.0, 0.2, 3.0]),
+    }
+    image = [[rng.gauss(0, 2) for _ in range(dim)] for _ in range(batch)]
+    text = [[x + rng.gauss(0, 1.5) for x in row] for row in image]
+    return settings, image, text, labels
+
+
+def module(settings: dict, first: float, **more) -> UWMLLoss:
+    values = {k: v for k, v in settings.items() if k != "steepness"}
+    kappa = settings["steepness"]
+    return UWMLLoss(
+        **values,
+        steepness_start=kappa,
+        steepness_end=kappa,
+        direction_mode="fixed",
+        direction_fixed=first,
+        **more,
+    )
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_value_weights_and_diagnostics_are_those_of_the_nested_loops(seed: int) -> None:
+    settings, image, text, labels = random_case(seed)
+    loss = module(settings, 0.3)
+    image_t, text_t = torch.tensor(image, dtype=torch.float64), torch.tensor(text, dtype=torch.float64)
+
+    value = loss(image_t, text_t, labels=labels)
+
+    want, last = oracle.step(image, text, labels, settings, (0.3, 0.7)), loss.last
+    assert last is not None
+    close = {"rtol": 1e-9, "atol": 1e-11}
+    np.testing.assert_allclose(value.item(), want["loss"], **close)
+    np.testing.assert_allclose(last.loss, want["loss"], **close)
+    for d, expected in enumerate(want["directions"]):
+        anchors = expected["anchors"]
+        for field, key in (
+            ("margin", "margin"),
+            ("negative_similarity", "negative"),
+            ("negative_index", "index"),
+            ("pair_loss", "loss"),
+            ("pair_weight", "pair_weight"),
+        ):
+            np.testing.assert_allclose(
+                getattr(last, field)[d].numpy(), [a[key] for a in anchors], err_msg=field, **close
+            )
+        np.testing.assert_allclose(last.weight[d].numpy(), expected["weight"], **close)
+        np.testing.assert_allclose(last.gradient_share[d].numpy(), expected["gradient_share"], **close)
+        np.testing.assert_allclose(last.positive_similarity[d].numpy(), want["positive"], **close)
+        np.testing.assert_array_equal(last.label[d].numpy(), labels)
+        named = [labels[a["index"]] if a["index"] >= 0 else -1 for a in anchors]
+        np.testing.assert_array_equal(last.negative_label[d].numpy(), named)
+        np.testing.assert_allclose(float(last.direction_loss[d]), expected["loss"], **close)
+        for field in ("gap", "ess", "clamped_share", "no_negative_count", "accuracy"):
+            np.testing.assert_allclose(
+                float(getattr(last, field)[d]), expected[field], err_msg=field, **close
+            )
+    negatives = sum(a != b for a in labels for b in labels) / len(labels)
+    assert last.negatives_per_anchor == pytest.approx(negatives)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_gradients_are_central_differences_with_the_weights_held_fixed(seed: int) -> None:
+    settings, image, text, labels = random_case(1000 + seed)
+    image_t = torch.tensor(image, dtype=torch.float64, requires_grad=True)
+    text_t = torch.tensor(text, dtype=torch.float64, requires_grad=True)
+    module(settings, 0.6)(image_t, text_t, labels=labels).backward()
+
+    weights = [d["weight"] for d in oracle.step(image, text, labels, settings)["directions"]]
+    want = oracle.central_differences(image, text, labels, settings, (0.6, 0.4), weights)
+
+    for got, expected in zip((image_t.grad, text_t.grad), want, strict=True):
+        np.testing.assert_allclose(got.numpy(), expected, rtol=2e-5, atol=2e-7)
+
+
+def test_the_oracle_disagrees_when_the_diagonal_alone_is_masked() -> None:
+    settings, image, text, _ = random_case(5)
+    labels = [0, 1] + [0] * (len(image) - 2)
+    right = oracle.step(image, text, labels, settings)["loss"]
+    assert right != pytest.approx(oracle.step(image, text, list(range(len(image))), settings)["loss"])
+
+
+def test_gradient_share_is_the_l1_share_of_the_similarity_gradient() -> None:
+    from uwml_core.losses.functional import anchor_weights, base_terms, direction_losses
+
+    torch.manual_seed(0)
+    for base in ("infonce", "triplet"):
+        loss = UWMLLoss(base=base, total_steps=10, triplet_margin=0.5)
+        image, text = torch.randn(2, 7, 4, dtype=torch.float64)
+        labels = torch.tensor([0, 1, 2, 0, 3, 3, 4])
+        loss(image, text, labels=labels)
+        similarity = torch.nn.functional.normalize(image) @ torch.nn.functional.normalize(text).T
+        similarity.requires_grad_()
+        terms = base_terms(similarity, labels[:, None] == labels, loss.config, 1 / 0.07)
+        weight = anchor_weights(terms, loss.config, loss.last.steepness).weight
+        for d, value in enumerate(direction_losses(terms.pair_loss, weight, "l2")):
+            gradient = torch.autograd.grad(value, similarity, retain_graph=True)[0].abs().sum(1 - d)
+            torch.testing.assert_close(loss.last.gradient_share[d], gradient / gradient.sum())
