@@ -69,12 +69,10 @@ def logged_pairs(pairs: pa.Table, steps: pd.DataFrame, directions: tuple[str, st
 
 
 def _among(step: np.ndarray, known: np.ndarray) -> np.ndarray:
-    if not len(known):
-        return np.zeros(len(step), dtype=bool)
-    known = np.sort(known)
-    at = np.minimum(np.searchsorted(known, step), len(known) - 1)
-    among: np.ndarray = known[at] == step
-    return among
+    # Rows of a step stand together, so one look-up per stretch does for all of them.
+    starts = np.flatnonzero(np.diff(step, prepend=np.nan) != 0)
+    lengths = np.diff(np.append(starts, len(step)))
+    return np.repeat(np.isin(step[starts], known), lengths)
 
 
 def _of_step(steps: pd.DataFrame, name: str, step: np.ndarray) -> np.ndarray:

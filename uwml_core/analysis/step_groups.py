@@ -40,9 +40,8 @@ class StepGroups:
     def relative_weight(self, weight: np.ndarray, max_weight: float) -> np.ndarray:
         """``weighting.relative_weight`` within each group, ``[rows]``."""
         result = np.empty_like(weight)
-        for groups, inside in self._blocks:
-            relative = relative_weight(self._block(weight, groups, inside), max_weight)
-            result[self._rows(groups, inside)] = relative[inside]
+        for block in self._blocks:
+            block.put(result, relative_weight(block.take(weight), max_weight))
         return result
 
     def effective_sample_size(self, relative: np.ndarray) -> np.ndarray:
@@ -55,30 +54,49 @@ class StepGroups:
 
     def _reduce(self, values: np.ndarray, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         result = np.empty(len(self.starts))
-        for groups, inside in self._blocks:
-            result[groups] = function(self._block(values, groups, inside))
+        for block in self._blocks:
+            result[block.groups] = function(block.take(values))
         return result
 
     @cached_property
-    def _blocks(self) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _blocks(self) -> list[_Block]:
         # Groups of similar size share a padded matrix: one matrix for all would be as wide as the widest.
         size_class = np.ceil(np.log2(self.counts)).astype(np.int64)
-        blocks = []
-        for size in np.unique(size_class):
-            groups = np.flatnonzero(size_class == size)
-            inside = np.arange(self.counts[groups].max()) < self.counts[groups][:, None]
-            blocks.append((groups, inside))
-        return blocks
+        return [self._block(np.flatnonzero(size_class == size)) for size in np.unique(size_class)]
 
-    def _rows(self, groups: np.ndarray, inside: np.ndarray) -> np.ndarray:
-        rows: np.ndarray = (self.starts[groups][:, None] + np.arange(inside.shape[1]))[inside]
-        return rows
+    def _block(self, groups: np.ndarray) -> _Block:
+        counts = self.counts[groups]
+        columns = np.arange(counts.max())
+        rows = self.starts[groups][:, None] + columns
+        inside = columns < counts[:, None]
+        if not inside.all():
+            return _Block(groups, rows[inside], inside)
+        is_whole = len(groups) == len(self.starts)
+        return _Block(groups, slice(None) if is_whole else rows.ravel(), inside)
 
-    def _block(self, values: np.ndarray, groups: np.ndarray, inside: np.ndarray) -> np.ndarray:
+
+@dataclass(frozen=True)
+class _Block:
+    """Groups as a matrix, one per line; ``inside`` is False where a line is padded."""
+
+    groups: np.ndarray
+    rows: np.ndarray | slice
+    inside: np.ndarray
+
+    def take(self, values: np.ndarray) -> np.ndarray:
         # Weight 0 marks a row that is not there, in the weighting functions as in here.
-        block = np.zeros(inside.shape, dtype=values.dtype)
-        block[inside] = values[self._rows(groups, inside)]
+        if self.is_full:
+            return np.reshape(values[self.rows], self.inside.shape)
+        block = np.zeros(self.inside.shape, dtype=values.dtype)
+        block[self.inside] = values[self.rows]
         return block
+
+    def put(self, target: np.ndarray, block: np.ndarray) -> None:
+        target[self.rows] = block.ravel() if self.is_full else block[self.inside]
+
+    @cached_property
+    def is_full(self) -> bool:
+        return bool(self.inside.all())
 
 
 def group_rows(step: np.ndarray, direction: np.ndarray) -> tuple[StepGroups, np.ndarray | None]:

@@ -77,8 +77,8 @@ def preview(
 
 
 def _negative_terms(logged: LoggedPairs) -> tuple[np.ndarray, np.ndarray]:
-    loss = logged.pair_loss.astype(np.float64)
-    temperature = logged.groups.spread(logged.temperature)
+    loss = logged.pair_loss
+    temperature = logged.groups.spread(logged.temperature.astype(loss.dtype))
     # A probability: rounding, and logs of other losses, must not lift it above 1.
     hardest = np.exp(np.minimum(-loss - logged.margin / temperature, 0.0))
     return hardest, -np.expm1(-loss)
@@ -145,8 +145,8 @@ def _bands(logged: LoggedPairs, relative: dict[str, np.ndarray], directions: tup
     groups, width = logged.groups, len(BAND_NAMES)
     key = groups.spread(np.arange(len(groups.starts))) * width + band_of(logged.margin)
     counts = np.bincount(key, minlength=len(groups.starts) * width).reshape(-1, width)
-    known = np.nan_to_num(logged.gradient_share.astype(np.float64))
-    factor = relative["after"].astype(np.float64) / relative["before"]
+    known = np.nan_to_num(logged.gradient_share)
+    factor = relative["after"] / relative["before"]
     shares = {"before": _shares(key, known, len(groups.starts), width)}
     shares["after"] = _shares(key, known * factor, len(groups.starts), width)
     rows = []

@@ -1,0 +1,157 @@
+"""What every figure has in common: an empty canvas, titles, labels that don't overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from uwml_core.figures.theme import UI_REVISION, Theme
+from uwml_core.i18n import _
+
+LABEL_HEIGHT = 15
+MARGIN = {"l": 56, "r": 64, "t": 40, "b": 44}
+
+
+def canvas(theme: Theme, *, height: int, title: str = "", unit: str = "", **margin: int) -> go.Figure:
+    """A figure with the page's look, a title on the left and its unit in a quieter colour."""
+    figure = go.Figure()
+    figure.update_layout(
+        template=theme.template,
+        height=height,
+        margin={**MARGIN, **margin},
+        uirevision=UI_REVISION,
+        title={
+            "text": titled(title, unit, theme),
+            "y": 1.0,
+            "yref": "container",
+            "yanchor": "top",
+            "pad": {"t": 8},
+        },
+    )
+    return figure
+
+
+def titled(title: str, unit: str, theme: Theme) -> str:
+    """Title with its unit behind it."""
+    return f'{title} <span style="color:{theme.muted}">{unit}</span>' if unit else title
+
+
+def floats(values: Any) -> np.ndarray:
+    """Values as float32, the form that travels to the browser in the fewest bytes."""
+    return np.asarray(values, dtype=np.float32)
+
+
+def spread_labels(positions_px: Sequence[float], gap_px: float = LABEL_HEIGHT) -> list[float]:
+    """Shifts that move labels apart until none overlaps, each as little as needed.
+
+    Labels that are too close form a group that is centred on the mean of its wishes.
+
+    Args:
+        positions_px: wished vertical positions.
+        gap_px: least distance.
+
+    Returns:
+        One shift per label, in pixels.
+
+    Example:
+        >>> spread_labels([0.0, 0.0, 100.0], gap_px=10)
+        [-5.0, 5.0, 0.0]
+    """
+    order = sorted(range(len(positions_px)), key=lambda i: positions_px[i])
+    groups: list[list[int]] = []
+    for i in order:
+        groups.append([i])
+        while len(groups) > 1 and _overlap(groups[-2], groups[-1], positions_px, gap_px):
+            last = groups.pop()
+            groups[-1] += last
+    shifts = [0.0] * len(positions_px)
+    for group in groups:
+        for i, place in zip(group, _placed(group, positions_px, gap_px), strict=True):
+            shifts[i] = place - positions_px[i]
+    return shifts
+
+
+def _placed(group: list[int], wished: Sequence[float], gap: float) -> list[float]:
+    middle = sum(wished[i] for i in group) / len(group)
+    return [middle + gap * (k - (len(group) - 1) / 2) for k in range(len(group))]
+
+
+def _overlap(low: list[int], high: list[int], wished: Sequence[float], gap: float) -> bool:
+    return _placed(high, wished, gap)[0] - _placed(low, wished, gap)[-1] < gap
+
+
+def end_labels(
+    figure: go.Figure, labels: Sequence[tuple[str, float, str]], span: tuple[float, float], **axis: Any
+) -> None:
+    """Write labels at the right edge, at the height of the last values, without overlap.
+
+    Args:
+        figure: the figure, with height and margins set.
+        labels: (text, value, colour) each; one whose value is not finite is left out.
+        span: smallest and largest value that the axis shows.
+        axis: fields of the annotation that place it, such as ``xref``.
+    """
+    labels = [label for label in labels if np.isfinite(label[1])]
+    margin = figure.layout.margin
+    height = figure.layout.height - margin.t - margin.b
+    scale = height / (span[1] - span[0]) if span[1] > span[0] else 0.0
+    shifts = spread_labels([(value - span[0]) * scale for _text, value, _color in labels])
+    for (text, value, color), shift in zip(labels, shifts, strict=True):
+        place = {"xref": "paper", "x": 1.0, "yref": "y", **axis}
+        figure.add_annotation(
+            text=text,
+            y=value,
+            yshift=shift,
+            xshift=6,
+            xanchor="left",
+            yanchor="middle",
+            showarrow=False,
+            font={"color": color, "size": 12},
+            **place,
+        )
+
+
+def finite_span(*values: np.ndarray) -> tuple[float, float]:
+    """Smallest and largest finite value, (0, 1) where there is none."""
+    joined = np.concatenate([np.empty(0), *[np.asarray(v, dtype=np.float64) for v in values]])
+    joined = joined[np.isfinite(joined)]
+    return (float(joined.min()), float(joined.max())) if len(joined) else (0.0, 1.0)
+
+
+def short_number(value: float) -> str:
+    """A number as short as a label wants it, three digits or all before the point.
+
+    Example:
+        >>> short_number(18285.7), short_number(0.06678), short_number(7.15e-5)
+        ('18,286', '0.0668', '7.15e-05')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def fit_axes(figure: go.Figure, steps: np.ndarray, span: tuple[float, float]) -> None:
+    """Give axes that would have no extent, or fractions of a step, a sensible one."""
+    if len(steps) and steps.max() < 10:
+        figure.update_xaxes(dtick=1, tickformat="d", range=[-0.5, float(steps.max()) + 0.5])
+    low, high = span
+    if high - low <= 1e-6 * max(abs(low), abs(high)):
+        room = 0.2 * abs(low) or 1.0
+        figure.update_layout(yaxis={"range": [low - room, low + room]})
+
+
+def say_empty(figure: go.Figure, theme: Theme, text: str | None = None) -> go.Figure:
+    """Say in the middle of an empty figure what is missing."""
+    figure.update_xaxes(visible=False)
+    figure.update_yaxes(visible=False)
+    figure.add_annotation(
+        text=text or _("Nothing logged yet"),
+        xref="paper",
+        yref="paper",
+        x=0.5,
+        y=0.5,
+        showarrow=False,
+        font={"color": theme.muted, "size": 13},
+    )
+    return figure

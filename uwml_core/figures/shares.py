@@ -1,0 +1,138 @@
+"""Shares of the gradient by band and the spread of weights, before and after."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from uwml_core.analysis.bands import band_label
+from uwml_core.figures.frame import canvas, floats, say_empty
+from uwml_core.figures.theme import UI_REVISION, Theme, fade
+from uwml_core.i18n import _
+
+
+def bands_figure(
+    bands_frame: pd.DataFrame, theme: Theme, *, directions: tuple[str, str], height: int = 260
+) -> go.Figure:
+    """Which bands the gradient comes from: a bar per direction before and after, filled by band.
+
+    Args:
+        bands_frame: ``[direction, band, n, steps, share_before, share_after, ..._sd]``.
+        theme: colours.
+        directions: the run's directions.
+        height: pixels.
+    """
+    figure = canvas(
+        theme, height=height, title=_("Gradient by band"), unit=_("% of a direction"), l=84, r=16, t=60
+    )
+    if bands_frame.empty or not np.isfinite(bands_frame["share_before"]).any():
+        return say_empty(figure, theme, _("No gradient share logged"))
+    names = {"before": _("in use"), "after": _("tried")}
+    bars = [(d, when) for d in directions for when in ("before", "after")]
+    labels = [f"{d} {names[when]}" for d, when in bars]
+    for place, band in enumerate(dict.fromkeys(bands_frame["band"])):
+        rows = bands_frame[bands_frame["band"] == band].set_index("direction").reindex(directions)
+        share = np.array([rows.loc[d, f"share_{when}"] for d, when in bars], dtype=np.float64) * 100.0
+        extra = np.array([[rows.loc[d, f"share_{w}_sd"] * 100.0, rows.loc[d, "steps"]] for d, w in bars])
+        figure.add_trace(_band_bars(labels, share, extra, band_label(str(band)), theme.bands[place]))
+        figure.data[-1].textfont = {"color": theme.on_bands[place], "size": 12}
+    legend = {"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "traceorder": "normal"}
+    figure.update_layout(barmode="stack", bargap=0.28, showlegend=True, legend=legend)
+    figure.update_xaxes(range=[0, 100], ticksuffix=" %", nticks=6)
+    figure.update_yaxes(autorange="reversed", showgrid=False, ticks="")
+    return figure
+
+
+def _band_bars(labels: list[str], share: np.ndarray, extra: np.ndarray, band: str, color: str) -> go.Bar:
+    return go.Bar(
+        y=labels,
+        x=floats(share),
+        orientation="h",
+        name=band,
+        marker={"color": color, "line": {"width": 0}},
+        text=[f"{value:.0f} %" if value >= 5 else "" for value in share],
+        textposition="inside",
+        insidetextanchor="middle",
+        textangle=0,
+        customdata=floats(extra),
+        hovertemplate=f"<b>%{{y}}</b> {band} %{{x:.1f}} %<br>"
+        + _("spread over steps %{customdata[0]:.1f}, n = %{customdata[1]:,.0f} steps")
+        + "<extra></extra>",
+    )
+
+
+def weights_figure(
+    weights_frame: pd.DataFrame,
+    theme: Theme,
+    *,
+    directions: tuple[str, str],
+    max_weight: float | None = None,
+    height: int = 260,
+) -> go.Figure:
+    """How relative weights are spread, a panel per direction: in use as a grey area, tried as a line.
+
+    Args:
+        weights_frame: ``[direction, bin, left, right, count_before, count_after]``.
+        theme: colours.
+        directions: the run's directions.
+        max_weight: clamp of the tried weights, marked; None leaves it out.
+        height: pixels.
+    """
+    title = _("Relative weights")
+    counts = weights_frame[["count_before", "count_after"]].to_numpy()
+    if not counts.size or not counts.any():
+        return say_empty(canvas(theme, height=height, title=title), theme, _("No weight logged"))
+    figure = make_subplots(rows=1, cols=2, shared_yaxes=True, horizontal_spacing=0.06)
+    figure.update_layout(canvas(theme, height=height, title=title, unit=_("anchors per 0.05"), r=16).layout)
+    figure.update_layout(template=theme.template, uirevision=UI_REVISION)
+    used = float(weights_frame["left"].to_numpy()[counts.any(axis=1)].max()) + 0.1
+    for column, direction in enumerate(directions, start=1):
+        rows = weights_frame[weights_frame["direction"] == direction]
+        color = theme.direction(direction, directions)
+        figure.add_trace(_steps(rows, "count_before", theme.ghost, _("in use"), 0.25), row=1, col=column)
+        figure.add_trace(
+            _steps(rows, "count_after", color, f"{direction} {_('tried')}", 0.0), row=1, col=column
+        )
+        if max_weight is not None:
+            line = {"color": theme.muted, "width": 1, "dash": "dot"}
+            figure.add_vline(max_weight, row=1, col=column, line=line)
+            _name_panel(figure, column, _("clamp"), theme.muted, x=max_weight)
+        _name_panel(figure, column, direction, color)
+    right = max(used, 1.5) if max_weight is None else max(used, max_weight + 0.1)
+    figure.update_xaxes(title_text=_("weight, 1 = average pair"), range=[0, right], nticks=6)
+    figure.update_yaxes(rangemode="tozero", tickformat="~s", nticks=5)
+    return figure
+
+
+def _name_panel(figure: go.Figure, column: int, text: str, color: str, x: float | None = None) -> None:
+    axis = "" if column == 1 else str(column)
+    figure.add_annotation(
+        text=text,
+        xref=f"x{axis} domain" if x is None else f"x{axis}",
+        yref=f"y{axis} domain",
+        x=0 if x is None else x,
+        y=1,
+        xanchor="left" if x is None else "right",
+        yanchor="top",
+        xshift=4 if x is None else -3,
+        showarrow=False,
+        font={"color": color, "size": 12},
+    )
+
+
+def _steps(rows: pd.DataFrame, column: str, color: str, name: str, fill: float) -> go.Scatter:
+    left, count = rows["left"].to_numpy(), rows[column].to_numpy()
+    return go.Scatter(
+        x=floats(left),
+        y=floats(count),
+        mode="lines",
+        line={"color": color, "width": 1.0 if fill else 1.8, "shape": "hv"},
+        fill="tozeroy" if fill else "none",
+        fillcolor=fade(color, fill),
+        name=name,
+        hovertemplate=f"<b>{name}</b> "
+        + _("weight from %{x:.2f}: n = %{y:,.0f} anchors")
+        + "<extra></extra>",
+    )

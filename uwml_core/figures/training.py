@@ -1,0 +1,223 @@
+"""Series over steps and retrieval over evaluations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from uwml_core.figures.frame import (
+    canvas,
+    end_labels,
+    finite_span,
+    fit_axes,
+    floats,
+    say_empty,
+    short_number,
+    titled,
+)
+from uwml_core.figures.overlays import add_broken, add_edge_axis, add_events, add_phases, add_references
+from uwml_core.figures.theme import UI_REVISION, Theme, fade
+from uwml_core.i18n import _
+
+
+def line_figure(
+    series: pd.DataFrame,
+    *,
+    title: str,
+    unit: str,
+    theme: Theme,
+    directions: tuple[str, str],
+    smooth: pd.DataFrame | None = None,
+    bands: pd.DataFrame | None = None,
+    marks: pd.DataFrame | None = None,
+    references: pd.DataFrame | None = None,
+    height: int = 220,
+) -> go.Figure:
+    """A quantity over steps, a line per direction, named and valued at its end.
+
+    Args:
+        series: ``[step, epoch, direction, value, n]``, rows of a direction together; drawn as it is.
+        title: of the figure.
+        unit: of the value.
+        theme: colours.
+        directions: the run's directions.
+        smooth: the same averaged; the series then becomes a pale background of it.
+        bands: ``[phase, first_step, last_step]``.
+        marks: ``[step, kind, level, message, count]``.
+        references: ``[name, value, why]``.
+        height: pixels.
+
+    Returns:
+        The figure; values that are not finite are ticks at the edge.
+    """
+    figure = canvas(theme, height=height, title=title, unit=unit)
+    add_edge_axis(figure)
+    figure.update_xaxes(title_text=_("step"), tickformat="~s")
+    if series.empty:
+        return say_empty(figure, theme)
+    add_phases(figure, bands, theme)
+    add_references(figure, references, theme)
+    if smooth is not None:
+        _add_lines(figure, series, theme, directions, width=1.0, opacity=0.28)
+    front = series if smooth is None else smooth
+    ends = _add_lines(figure, front, theme, directions, width=1.8, opacity=1.0)
+    add_broken(figure, series, theme)
+    add_events(figure, marks, theme)
+    levels = np.empty(0) if references is None else references["value"].to_numpy(dtype=np.float64)
+    span = finite_span(series["value"].to_numpy(), levels)
+    fit_axes(figure, series["step"].to_numpy(), span)
+    end_labels(figure, ends, span)
+    return figure
+
+
+def _add_lines(
+    figure: go.Figure,
+    series: pd.DataFrame,
+    theme: Theme,
+    directions: tuple[str, str],
+    *,
+    width: float,
+    opacity: float,
+) -> list[tuple[str, float, str]]:
+    ends = []
+    value = series["value"].to_numpy(dtype=np.float64)
+    codes = series["direction"].cat.codes.to_numpy()
+    for code in np.unique(codes)[::-1]:
+        rows = np.flatnonzero((codes == code) & np.isfinite(value))
+        if not len(rows):
+            continue
+        name = None if code < 0 else str(series["direction"].cat.categories[code])
+        color = theme.direction(name, directions)
+        figure.add_trace(
+            go.Scatter(
+                x=floats(series["step"].to_numpy()[rows]),
+                y=floats(value[rows]),
+                customdata=floats(series[["epoch", "n"]].to_numpy(dtype=np.float64)[rows]),
+                mode="lines+markers" if len(rows) == 1 else "lines",
+                name=name or _("total"),
+                line={"color": color, "width": width},
+                opacity=opacity,
+                hovertemplate=_hover(series, name),
+            )
+        )
+        only = len(np.unique(codes)) == 1
+        number = short_number(float(value[rows[-1]]))
+        ends.append((number if only else f"{name or _('total')} {number}", float(value[rows[-1]]), color))
+    return ends
+
+
+def _hover(series: pd.DataFrame, name: str | None) -> str:
+    head = f"<b>{name or _('total')}</b> %{{y:.4~g}}"
+    if "window" in series.columns:
+        mean = _("mean of {window} steps").format(window=f"{int(series['window'].iloc[0]):,}")
+        head = f"{head}, {mean}"
+    rest = _("step %{x:,} · epoch %{customdata[0]:.0f} · n = %{customdata[1]:,.0f} pairs")
+    return f"{head}<br>{rest}<extra></extra>"
+
+
+def loss_figure(
+    series: pd.DataFrame,
+    bands: pd.DataFrame | None,
+    marks: pd.DataFrame | None,
+    references: pd.DataFrame | None,
+    theme: Theme,
+    *,
+    directions: tuple[str, str],
+    smooth: pd.DataFrame | None = None,
+    height: int = 360,
+) -> go.Figure:
+    """Loss and its parts over steps; arguments as for ``line_figure``."""
+    return line_figure(
+        series,
+        title=_("Loss"),
+        unit=_("nat"),
+        theme=theme,
+        directions=directions,
+        smooth=smooth,
+        bands=bands,
+        marks=marks,
+        references=references,
+        height=height,
+    )
+
+
+def retrieval_figure(
+    curves: pd.DataFrame, theme: Theme, *, directions: tuple[str, str], height: int = 260
+) -> go.Figure:
+    """R@K over evaluations, one panel per K, both directions in each.
+
+    Args:
+        curves: ``[step, epoch, direction, metric, value, n, tied_share]``, values in percent.
+        theme: colours.
+        directions: the run's directions.
+        height: pixels.
+    """
+    metrics = list(dict.fromkeys(curves["metric"]))
+    if not metrics:
+        return say_empty(canvas(theme, height=height, title=_("Retrieval")), theme, _("No evaluation yet"))
+    figure = make_subplots(cols=len(metrics), horizontal_spacing=0.13)
+    base = canvas(theme, height=height)
+    figure.update_layout(base.layout)
+    figure.update_layout(template=theme.template, uirevision=UI_REVISION)
+    for column, metric in enumerate(metrics, start=1):
+        _add_panel(figure, curves[curves["metric"] == metric], column, theme, directions)
+    figure.update_xaxes(title_text=_("step"), tickformat="~s", nticks=4)
+    figure.update_yaxes(rangemode="tozero", nticks=5)
+    return figure
+
+
+def _add_panel(
+    figure: go.Figure,
+    rows: pd.DataFrame,
+    column: int,
+    theme: Theme,
+    directions: tuple[str, str],
+) -> None:
+    metric = str(rows["metric"].iloc[0])
+    ends: list[tuple[str, float, str]] = []
+    for direction in directions:
+        mine = rows[rows["direction"] == direction]
+        color = theme.direction(direction, directions)
+        if len(mine):
+            figure.add_trace(_retrieval_trace(mine, f"{metric} {direction}", color), row=1, col=column)
+            last = float(mine["value"].iloc[-1])
+            ends.append((f"{direction} {last:.1f}", last, color))
+    axis: dict[str, Any] = {"xref": f"x{column if column > 1 else ''} domain"}
+    axis["yref"] = f"y{column if column > 1 else ''}"
+    low, high = finite_span(rows["value"].to_numpy(dtype=np.float64), np.zeros(1))
+    end_labels(figure, ends, (low, high), **axis)
+    figure.add_annotation(
+        text=titled(metric, "%", theme),
+        xref=axis["xref"],
+        yref="paper",
+        x=0,
+        y=1,
+        xanchor="left",
+        yanchor="bottom",
+        yshift=8,
+        showarrow=False,
+        font={"size": 14},
+    )
+
+
+def _retrieval_trace(rows: pd.DataFrame, name: str, color: str) -> go.Scatter:
+    extra = rows[["epoch", "n", "tied_share"]].to_numpy(dtype=np.float64, na_value=np.nan)
+    extra[:, 2] *= 100.0
+    rest = _(
+        "step %{x:,} · epoch %{customdata[0]:.0f}<br>n = %{customdata[1]:,.0f} queries, "
+        "%{customdata[2]:.1f} % tied"
+    )
+    return go.Scatter(
+        x=floats(rows["step"]),
+        y=floats(rows["value"]),
+        customdata=floats(extra),
+        mode="lines+markers",
+        name=name,
+        line={"color": color, "width": 2},
+        marker={"size": 5, "line": {"width": 1, "color": fade(color, 0.4)}},
+        hovertemplate=f"<b>{name}</b> %{{y:.1f}} %<br>{rest}<extra></extra>",
+    )

@@ -1,0 +1,297 @@
+"""The difficulty curve over the margins it acts on, and the curve through training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from uwml_core.figures.frame import canvas, end_labels, floats, say_empty, spread_labels
+from uwml_core.figures.theme import Theme, fade
+from uwml_core.i18n import _
+
+WEIGHT_AXIS = "y2"
+# Room above the highest bar and the peak of the curve for the label of the center.
+HEADROOM = 1.18
+# Always in view, so that the four bands can be told apart whatever the data.
+_LEAST_RANGE = (-0.15, 0.4)
+
+
+def weight_curve_figure(
+    hist: pd.DataFrame,
+    curve_now: pd.DataFrame,
+    curve_new: pd.DataFrame,
+    bands: pd.DataFrame,
+    theme: Theme,
+    *,
+    directions: tuple[str, str],
+    center: float | None = None,
+    height: int = 440,
+) -> go.Figure:
+    """Margins of both directions, and over them the weight that each margin gets.
+
+    Args:
+        hist: ``[direction, bin, left, right, count, ...]`` as ``margins.select_epoch`` gives it.
+        curve_now: ``[margin, weight, ...]`` in use, one moment; drawn as a dashed ghost.
+        curve_new: the curve being tried, at the same moment.
+        bands: ``[band, label, low, high]``.
+        theme: colours.
+        directions: the run's directions.
+        center: margin of the peak of ``curve_new``; None where the curve has none.
+        height: pixels.
+    """
+    figure = canvas(theme, height=height, t=44, l=64, r=56)
+    inside = hist[np.isfinite(hist["left"]) & np.isfinite(hist["right"])]
+    low, high = _range(inside)
+    top = _add_margins(figure, inside, theme, directions)
+    _add_bands(figure, bands, theme, (low, high))
+    tried = not np.array_equal(curve_now["weight"], curve_new["weight"])
+    _add_curve(figure, curve_now, _("in use"), {"color": theme.ghost, "width": 2, "dash": "dash"})
+    _add_curve(figure, curve_new, _("tried") if tried else _("in use"), {"color": theme.accent, "width": 3.5})
+    _name_curves(
+        figure, {"ghost": curve_now, "accent": curve_new} if tried else {"accent": curve_new}, low, theme
+    )
+    if center is not None:
+        _add_center(figure, curve_new, center, theme)
+    figure.update_xaxes(title_text=_("margin (cosine)"), range=[low, high], dtick=0.1, tickformat=".1f")
+    figure.update_yaxes(title_text=_("anchors per 0.01 of margin"), rangemode="tozero", tickformat="~s")
+    figure.update_layout(yaxis={"range": [0, HEADROOM * top], "nticks": 6}, yaxis2=_weight_axis(theme))
+    _add_outside(figure, hist, theme)
+    return figure
+
+
+def _weight_axis(theme: Theme) -> dict[str, Any]:
+    return {
+        "overlaying": "y",
+        "side": "right",
+        "range": [0, HEADROOM],
+        "tickvals": [0, 0.25, 0.5, 0.75, 1],
+        "showgrid": False,
+        "title": {"text": _("pair weight"), "font": {"color": theme.accent}},
+        "tickfont": {"color": theme.accent},
+        "fixedrange": True,
+    }
+
+
+def _range(inside: pd.DataFrame) -> tuple[float, float]:
+    filled = inside[inside["count"] > 0]
+    if filled.empty:
+        return _LEAST_RANGE
+    low = min(_LEAST_RANGE[0], float(filled["left"].min()) - 0.02)
+    return low, max(_LEAST_RANGE[1], float(filled["right"].max()) + 0.02)
+
+
+def _add_margins(figure: go.Figure, inside: pd.DataFrame, theme: Theme, directions: tuple[str, str]) -> float:
+    tops = [1.0]
+    shown = [d for d in directions if (inside["direction"] == d).any()]
+    means = {d: _mean_margin(inside[inside["direction"] == d]) for d in shown}
+    for direction in sorted(shown, key=lambda name: means[name]):
+        rows = inside[inside["direction"] == direction]
+        color = theme.direction(direction, directions)
+        figure.add_trace(_outline(rows, direction, color))
+        # Named on its outer flank, where the other direction and the top of the curve are not.
+        _name_margins(figure, rows, direction, color, is_left=direction == min(means, key=lambda d: means[d]))
+        tops.append(float(rows["count"].max()))
+    return max(tops)
+
+
+def _mean_margin(rows: pd.DataFrame) -> float:
+    middle = (rows["left"] + rows["right"]) / 2
+    return float((middle * rows["count"]).sum() / max(1, rows["count"].sum()))
+
+
+def _name_margins(
+    figure: go.Figure, rows: pd.DataFrame, direction: str, color: str, *, is_left: bool
+) -> None:
+    count = rows["count"].to_numpy()
+    above = np.flatnonzero(count >= 0.5 * count.max())
+    at = above[0] if is_left else above[-1]
+    figure.add_annotation(
+        text=_("{direction}, n = {n}").format(direction=direction, n=f"{int(count.sum()):,}"),
+        x=float(rows["left" if is_left else "right"].iloc[at]),
+        y=float(count[at]),
+        xanchor="right" if is_left else "left",
+        yanchor="middle",
+        xshift=-6 if is_left else 6,
+        showarrow=False,
+        font={"color": color, "size": 12},
+    )
+
+
+def _outline(rows: pd.DataFrame, direction: str, color: str) -> go.Scatter:
+    left, right = rows["left"].to_numpy(), rows["right"].to_numpy()
+    count = rows["count"].to_numpy(dtype=np.float64)
+    # A step at each edge, down to 0 on both sides.
+    x = np.concatenate([left[:1], left, right[-1:], right[-1:]])
+    y = np.concatenate([[0.0], count, count[-1:], [0.0]])
+    far = np.concatenate([right[:1], right, right[-1:], right[-1:]])
+    return go.Scatter(
+        x=floats(x),
+        y=floats(y),
+        customdata=floats(far)[:, None],
+        mode="lines",
+        line={"color": color, "width": 1.2, "shape": "hv"},
+        fill="tozeroy",
+        fillcolor=fade(color, 0.14),
+        name=direction,
+        hovertemplate=f"<b>{direction}</b> "
+        + _("margin %{x:.2f} to %{customdata[0]:.2f}: n = %{y:,.0f} anchors")
+        + "<extra></extra>",
+    )
+
+
+def _add_curve(figure: go.Figure, curve: pd.DataFrame, name: str, line: dict[str, Any]) -> None:
+    if curve.empty:
+        return
+    steepness = float(curve["steepness"].iloc[0])
+    figure.add_trace(
+        go.Scatter(
+            x=floats(curve["margin"]),
+            y=floats(curve["weight"]),
+            yaxis=WEIGHT_AXIS,
+            mode="lines",
+            line=line,
+            name=name,
+            hovertemplate=f"<b>{name}</b> "
+            + _("weight %{{y:.3f}} at margin %{{x:.2f}}, steepness {steepness}").format(
+                steepness=f"{steepness:.1f}"
+            )
+            + "<extra></extra>",
+        )
+    )
+
+
+def _name_curves(figure: go.Figure, curves: dict[str, pd.DataFrame], low: float, theme: Theme) -> None:
+    filled = {color: rows[rows["margin"] >= low] for color, rows in curves.items() if len(rows)}
+    heights = {color: float(rows["weight"].iloc[0]) for color, rows in filled.items() if len(rows)}
+    plot_px = figure.layout.height - figure.layout.margin.t - figure.layout.margin.b
+    shifts = spread_labels([height / HEADROOM * plot_px for height in heights.values()])
+    for (color, height), shift in zip(heights.items(), shifts, strict=True):
+        name = _("tried") if color == "accent" and len(heights) > 1 else _("in use")
+        figure.add_annotation(
+            text=_("{name}, steepness {steepness}").format(
+                name=name, steepness=f"{float(curves[color]['steepness'].iloc[0]):.1f}"
+            ),
+            xref="paper",
+            x=0,
+            y=height,
+            yref=WEIGHT_AXIS,
+            xanchor="left",
+            yanchor="bottom",
+            xshift=4,
+            yshift=shift,
+            showarrow=False,
+            font={"color": getattr(theme, color), "size": 12},
+        )
+
+
+def _add_center(figure: go.Figure, curve: pd.DataFrame, center: float, theme: Theme) -> None:
+    figure.add_shape(
+        type="line",
+        x0=center,
+        x1=center,
+        y0=0,
+        y1=1,
+        yref=WEIGHT_AXIS,
+        line={"color": theme.accent, "width": 1, "dash": "dot"},
+    )
+    figure.add_annotation(
+        text=_("center {center}").format(center=f"{center:.2f}"),
+        x=center,
+        y=1.0,
+        yref=WEIGHT_AXIS,
+        yanchor="bottom",
+        yshift=4,
+        showarrow=False,
+        font={"color": theme.accent, "size": 12},
+        bgcolor=fade(theme.surface, 0.7),
+    )
+
+
+def _add_bands(figure: go.Figure, bands: pd.DataFrame, theme: Theme, span: tuple[float, float]) -> None:
+    for band, color in zip(bands.to_dict("records"), theme.bands, strict=True):
+        x0, x1 = max(band["low"], span[0]), min(band["high"], span[1])
+        figure.add_shape(
+            type="rect",
+            x0=max(band["low"], -2.0),
+            x1=min(band["high"], 2.0),
+            yref="paper",
+            y0=0,
+            y1=1,
+            layer="below",
+            fillcolor=fade(color, 0.13),
+            line_width=0,
+        )
+        figure.add_annotation(
+            text=band["label"],
+            x=(x0 + x1) / 2,
+            yref="paper",
+            y=1,
+            yanchor="bottom",
+            yshift=3,
+            showarrow=False,
+            font={"color": theme.muted, "size": 12},
+        )
+
+
+def _add_outside(figure: go.Figure, hist: pd.DataFrame, theme: Theme) -> None:
+    outside = hist[~(np.isfinite(hist["left"]) & np.isfinite(hist["right"]))]
+    if int(outside["count"].sum()) == 0:
+        return
+    figure.add_annotation(
+        text=_("{n} anchors beyond ±2 not drawn").format(n=f"{int(outside['count'].sum()):,}"),
+        xref="paper",
+        yref="paper",
+        x=1,
+        y=0,
+        xanchor="right",
+        yanchor="bottom",
+        showarrow=False,
+        font={"color": theme.warning, "size": 11},
+    )
+
+
+def curve_by_epoch_figure(curve_frame: pd.DataFrame, theme: Theme, *, height: int = 260) -> go.Figure:
+    """The curve in the middle of several epochs, coloured from the first to the last.
+
+    Args:
+        curve_frame: ``[epoch, margin, weight, progress, steepness]``.
+        theme: colours.
+        height: pixels.
+    """
+    figure = canvas(theme, height=height, title=_("Curve by epoch"), unit=_("pair weight"), r=72)
+    epochs = list(dict.fromkeys(curve_frame["epoch"]))
+    if not epochs:
+        return say_empty(figure, theme, _("No epoch yet"))
+    low, high = -0.3, 0.6
+    ends = []
+    for epoch, color in zip(epochs, theme.ramp(len(epochs)), strict=True):
+        rows = curve_frame[curve_frame["epoch"] == epoch]
+        figure.add_trace(
+            go.Scatter(
+                x=floats(rows["margin"]),
+                y=floats(rows["weight"]),
+                mode="lines",
+                line={"color": color, "width": 1.8},
+                name=_("epoch {epoch}").format(epoch=epoch),
+                customdata=floats(rows["steepness"])[:, None],
+                hovertemplate=f"<b>{_('epoch {epoch}').format(epoch=epoch)}</b> "
+                + _("weight %{y:.3f} at margin %{x:.2f}, steepness %{customdata[0]:.1f}")
+                + "<extra></extra>",
+            )
+        )
+        shown = rows["weight"].to_numpy()[rows["margin"].to_numpy() <= high]
+        ends.append((epoch, float(shown[-1]), theme.muted))
+    figure.update_xaxes(title_text=_("margin (cosine)"), range=[low, high], tickformat=".1f")
+    figure.update_yaxes(range=[0, 1.05], tickvals=[0, 0.25, 0.5, 0.75, 1])
+    end_labels(figure, _spaced(ends, height), (0.0, 1.05))
+    return figure
+
+
+def _spaced(ends: list[tuple[int, float, str]], height: int) -> list[tuple[str, float, str]]:
+    # As many labels as fit between the first and the last, whose labels always stand.
+    room = max(2, (height - 84) // 30)
+    every = np.unique(np.linspace(0, len(ends) - 1, min(len(ends), room)).round().astype(int))
+    return [(_("epoch {epoch}").format(epoch=ends[i][0]), ends[i][1], ends[i][2]) for i in every]
