@@ -81,9 +81,7 @@ def main() -> None:
     print(" batch    tau labels    ours ms   plain ms   ratio     q25     q75  runs")
     for temperature in arguments.temperatures:
         for batch in arguments.sizes:
-            print(
-                compare(batch, arguments.dim, temperature, arguments.seconds, arguments.labels), flush=True
-            )
+            print(compare(batch, arguments.dim, temperature, arguments.seconds, arguments.labels), flush=True)
 
 
 if __name__ == "__main__":

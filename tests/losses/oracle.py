@@ -15,8 +15,7 @@ def cosines(image, text):
         return math.sqrt(sum(x * x for x in row))
 
     return [
-        [sum(x * y for x, y in zip(a, b, strict=True)) / (length(a) * length(b)) for b in text]
-        for a in image
+        [sum(x * y for x, y in zip(a, b, strict=True)) / (length(a) * length(b)) for b in text] for a in image
     ]
 
 

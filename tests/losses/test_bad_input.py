@@ -96,7 +96,9 @@ def test_item_ids_of_the_wrong_length() -> None:
 
 @pytest.mark.parametrize("progress", [-0.1, 1.01, float("nan")])
 def test_progress_out_of_range(progress: float) -> None:
-    with pytest.raises(ValueError, match=r"progress=.* is out of range; expected optimizer steps done / total"):
+    with pytest.raises(
+        ValueError, match=r"progress=.* is out of range; expected optimizer steps done / total"
+    ):
         call(progress=progress)
 
 

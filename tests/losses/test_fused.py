@@ -25,9 +25,7 @@ def plain(image, text, same, scale):
 @pytest.mark.parametrize("temperature", [1.0, 0.07, 0.025, 0.01, 0.001])
 @pytest.mark.parametrize("batch", [2, 3, 17, 130, 520])
 @pytest.mark.parametrize("labelled", [False, True])
-def test_fused_terms_and_gradients_are_the_plain_ones(
-    temperature: float, batch: int, labelled: bool
-) -> None:
+def test_fused_terms_and_gradients_are_the_plain_ones(temperature: float, batch: int, labelled: bool) -> None:
     image, text = features(batch)
     labels = torch.arange(batch) % max(2, batch - 2) if labelled else torch.arange(batch)
     same = same_label_mask(labels)
