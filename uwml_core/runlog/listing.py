@@ -1,0 +1,170 @@
+"""Which part files of a run are read, and which are skipped and why."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from uwml_core.runlog.cache import BoundedCache
+from uwml_core.runlog.parts import parse_part_name
+
+_MAGIC = b"PAR1"
+# what stands behind the data of a whole file: footer length and magic
+_TAIL = 8
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part file; first and last are -1 where a foreign file's name does not say."""
+
+    path: Path
+    segment: int
+    first: int
+    last: int
+    size: int
+    mtime_ns: int
+
+    @property
+    def key(self) -> tuple[str, int, int]:
+        """What identifies the content: path, size and time of change."""
+        return str(self.path), self.size, self.mtime_ns
+
+
+@dataclass(frozen=True)
+class HealthIssue:
+    """One thing that is wrong with a run's files.
+
+    Attributes:
+        file: path relative to the run's folder.
+        kind: ``torn`` (cut off), ``foreign`` (not ours), ``unreadable`` or ``run_file``.
+        message: one sentence.
+    """
+
+    file: str
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Parts to read, in the order of segment and range, and issues with the other files."""
+
+    parts: tuple[Part, ...] = ()
+    issues: tuple[HealthIssue, ...] = ()
+
+
+_WHOLE = ""
+# What is wrong with a file, or _WHOLE. The key holds size and time, so a mended file is looked at again.
+_verdicts: BoundedCache[str] = BoundedCache(100_000)
+
+
+def list_table(run: Path, table: str, *, foreign: bool) -> Listing:
+    """List a table's folder; where the run is foreign, any Parquet file counts, ``<table>.parquet``, too."""
+    parts, issues = [], []
+    entries = _scan(run / table)
+    if foreign:
+        entries += [found for found in _scan(run) if found[0].name == f"{table}.parquet"]
+    for entry, stat in entries:
+        part = _as_part(entry, stat, foreign=foreign)
+        name = os.path.relpath(entry.path, run)
+        if part is None:
+            issues.append(HealthIssue(name, "foreign", f"{name} is no part of the run log and is skipped"))
+        elif problem := _tail_problem(part):
+            issues.append(HealthIssue(name, "torn", f"{name} {problem} and is skipped"))
+        elif problem := known_problem(part):
+            issues.append(
+                HealthIssue(name, "unreadable", f"{name} cannot be read ({problem}) and is skipped")
+            )
+        else:
+            parts.append(part)
+    return Listing(tuple(_without_covered(parts)), tuple(sorted(issues, key=lambda issue: issue.file)))
+
+
+def _scan(folder: Path) -> list[tuple[os.DirEntry[str], os.stat_result]]:
+    found = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if not entry.name.startswith(".") and entry.is_file():
+                    # a file that vanishes meanwhile is not there
+                    with contextlib.suppress(FileNotFoundError):
+                        found.append((entry, entry.stat()))
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return []
+    return found
+
+
+def _as_part(entry: os.DirEntry[str], stat: os.stat_result, *, foreign: bool) -> Part | None:
+    name = parse_part_name(entry.name)
+    if name is None and not (foreign and entry.name.endswith(".parquet")):
+        return None
+    return Part(Path(entry.path), *(name or (0, -1, -1)), stat.st_size, stat.st_mtime_ns)
+
+
+def _tail_problem(part: Part) -> str:
+    key = ("tail", *part.key)
+    verdict = _verdicts.get(key)
+    if verdict is None:
+        verdict = _look_at_tail(part)
+        _verdicts.put(key, verdict)
+    return verdict
+
+
+def _look_at_tail(part: Part) -> str:
+    if part.size < 2 * len(_MAGIC) + _TAIL:
+        return f"has {part.size} bytes"
+    try:
+        with part.path.open("rb") as file:
+            head = file.read(len(_MAGIC))
+            file.seek(-_TAIL, os.SEEK_END)
+            tail = file.read(_TAIL)
+    except OSError as error:
+        return f"cannot be opened ({error.strerror})"
+    length = int.from_bytes(tail[:4], "little")
+    whole = head == _MAGIC and tail[4:] == _MAGIC and length + _TAIL <= part.size
+    return _WHOLE if whole else "is cut off or no Parquet"
+
+
+def check_footer(part: Part) -> None:
+    """Read a part's footer once and remember whether that works."""
+    key = ("footer", *part.key)
+    if _verdicts.get(key) is not None:
+        return
+    try:
+        pq.read_metadata(part.path)
+    except FileNotFoundError:
+        return
+    except (OSError, pa.ArrowException) as error:
+        remember_problem(part, error)
+    _verdicts.put(key, _WHOLE)
+
+
+def remember_problem(part: Part, error: Exception) -> None:
+    """Have every later listing skip a part that could not be read."""
+    lines = str(error).strip().splitlines()
+    _verdicts.put(("read", *part.key), lines[0] if lines else type(error).__name__)
+
+
+def known_problem(part: Part) -> str:
+    """What ``remember_problem`` was told about a part; empty when nothing."""
+    return _verdicts.get(("read", *part.key)) or ""
+
+
+def _without_covered(parts: list[Part]) -> list[Part]:
+    """Drop files whose range lies inside a wider one of the same segment (left by a dying compaction)."""
+    ordered = sorted(parts, key=lambda part: (part.segment, part.first, -part.last, part.path))
+    kept: list[Part] = []
+    reached: dict[int, int] = {}
+    for part in ordered:
+        named = parse_part_name(part.path.name) is not None
+        if named and part.last <= reached.get(part.segment, part.last - 1):
+            continue
+        if named:
+            reached[part.segment] = part.last
+        kept.append(part)
+    return kept

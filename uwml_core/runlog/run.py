@@ -1,0 +1,256 @@
+"""One run, finished, running, killed or foreign: what it is, and its tables as Arrow and pandas."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from uwml_core.runlog.cache import BoundedCache
+from uwml_core.runlog.foreign import guess_directions, guess_modalities
+from uwml_core.runlog.info import RunInfo, read_info
+from uwml_core.runlog.items import items_path
+from uwml_core.runlog.listing import HealthIssue, Listing, Part, check_footer, known_problem, list_table
+from uwml_core.runlog.scan import Limited, extra_field, retrying, scan
+from uwml_core.runlog.schema import ITEMS, TABLES
+
+_Result = TypeVar("_Result")
+
+_results: BoundedCache[tuple[Any]] = BoundedCache(8192)
+
+
+class Run:
+    """A run's folder. Every property looks at the files again, so a running run is followed by asking.
+
+    Files that are cut off, foreign or unreadable are skipped everywhere and named by ``health()``.
+
+    Args:
+        path: the run's folder.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path).absolute()
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r})"
+
+    @property
+    def run_id(self) -> str:
+        """Name of the folder, which is what addresses name."""
+        return self.path.name
+
+    @property
+    def _info(self) -> RunInfo:
+        return read_info(self.path)
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """Content of run.json; empty where the run is foreign."""
+        return self._info.values
+
+    @property
+    def name(self) -> str:
+        """Free text given to the run, to be escaped where it is shown; the run id without one."""
+        return self._info.text("name") or self.run_id
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Configuration, one section per key; empty where it was not logged."""
+        config = self.info.get("config")
+        return config if isinstance(config, dict) else {}
+
+    @property
+    def directions(self) -> tuple[str, str]:
+        """Names of both directions; of a foreign run what its columns say."""
+        return self._info.pair("directions") or guess_directions(self._any_parts())
+
+    @property
+    def modalities(self) -> tuple[str, str]:
+        """Names of both modalities; of a foreign run what the directions' letters say."""
+        return self._info.pair("modalities") or guess_modalities(self.directions)
+
+    @property
+    def created_at(self) -> datetime:
+        """When the run was made, UTC; of a foreign run when its folder changed last."""
+        return self._info.moment("created_at") or datetime.fromtimestamp(self.path.stat().st_mtime, UTC)
+
+    @property
+    def heartbeat_at(self) -> datetime | None:
+        """Last sign of life of the writer, UTC."""
+        return self._info.moment("heartbeat_at")
+
+    @property
+    def status(self) -> str:
+        """One of running, finished, stopped, failed, stale or foreign."""
+        return self._info.status()
+
+    @property
+    def total_steps(self) -> int | None:
+        """Optimizer steps planned, where that was logged."""
+        total = self.info.get("total_steps")
+        return total if isinstance(total, int) else None
+
+    def version(self) -> Hashable:
+        """Cheap fingerprint of the visible files; a heartbeat alone does not change it."""
+        described = {name: value for name, value in self.info.items() if name != "heartbeat_at"}
+        digest = hashlib.blake2b(repr(described).encode(), digest_size=16)
+        for table in TABLES:
+            for part in self._listing(table).parts:
+                digest.update(repr(part.key).encode())
+        digest.update(repr(self._items_stamp()).encode())
+        return digest.hexdigest()
+
+    def has(self, table: str) -> bool:
+        """Whether a table (or ``items``) has a file that can be read."""
+        return self._items_stamp() is not None if table == ITEMS.name else bool(self.parts(table))
+
+    def parts(self, table: str) -> tuple[Part, ...]:
+        """Parts of a table that count: whole, not covered by a wider one, not replaced by a resume.
+
+        Raises:
+            ValueError: if the table is unknown.
+        """
+        return tuple(part for part, _ in self._limited(table).parts)
+
+    def _listing(self, table: str) -> Listing:
+        if table not in TABLES:
+            raise ValueError(f"table={table!r} is unknown; choose one of {', '.join(TABLES)}")
+        return list_table(self.path, table, foreign=self._info.foreign)
+
+    def _limited(self, table: str) -> Limited:
+        # first the files, then run.json: a new segment is in run.json before its first part is there
+        parts = self._listing(table).parts
+        return Limited(table, parts, self._info.limits())
+
+    def _any_parts(self) -> Iterator[Part]:
+        for table in TABLES:
+            yield from list_table(self.path, table, foreign=True).parts
+
+    def refuse_newer(self) -> None:
+        """Raise where a newer version wrote the run.
+
+        Raises:
+            SchemaTooNew: naming the run and both versions.
+        """
+        self._info.refuse_newer(self.run_id)
+
+    def table(
+        self, name: str, *, columns: Sequence[str] | None = None, filter: pc.Expression | None = None
+    ) -> pa.Table:
+        """Rows of a table, in the order in which they were logged.
+
+        Args:
+            name: a table of ``schema.TABLES``.
+            columns: which columns, in this order; all of the schema when None. Scalars of one's own are
+                read by naming them. A column that no file has is null.
+            filter: pyarrow expression over any column, pushed down to row groups.
+
+        Returns:
+            Arrow table with the schema's types; without rows where the table was not logged.
+
+        Raises:
+            SchemaTooNew: if a newer version wrote the run.
+            ValueError: if the table is unknown.
+        """
+        self.refuse_newer()
+        return retrying(lambda: self._read(name, columns, filter))
+
+    def _read(self, name: str, columns: Sequence[str] | None, filter: pc.Expression | None) -> pa.Table:
+        limited = self._limited(name)
+        schema = self._schema(name, columns, [part for part, _ in limited.parts])
+        return scan(limited, schema, columns or TABLES[name].schema(self.directions).names, filter)
+
+    def _schema(self, name: str, columns: Sequence[str] | None, parts: Sequence[Part]) -> pa.Schema:
+        schema = TABLES[name].schema(self.directions)
+        for column in columns or ():
+            if column not in schema.names:
+                schema = schema.append(extra_field(column, parts))
+        return schema
+
+    def frame(
+        self, name: str, *, columns: Sequence[str] | None = None, filter: pc.Expression | None = None
+    ) -> pd.DataFrame:
+        """``table`` as a pandas frame; directions and modalities become categories."""
+        rows: pd.DataFrame = self.table(name, columns=columns, filter=filter).to_pandas(split_blocks=True)
+        return rows
+
+    def map_parts(
+        self, table: str, function: Callable[[pa.Table], _Result], *, columns: Sequence[str] | None = None
+    ) -> list[_Result]:
+        """Results of a function for each part, remembered, so that following a run costs new parts only.
+
+        Args:
+            table: a table of ``schema.TABLES``.
+            function: pure function of one part's rows; one defined at module level, as it is the key.
+            columns: as in ``table``.
+
+        Returns:
+            One result per part, in the order of the parts.
+
+        Raises:
+            SchemaTooNew: if a newer version wrote the run.
+            ValueError: if the table is unknown.
+        """
+        self.refuse_newer()
+        return retrying(lambda: list(self._mapped(table, function, columns)))
+
+    def _mapped(
+        self, table: str, function: Callable[[pa.Table], _Result], columns: Sequence[str] | None
+    ) -> Iterator[_Result]:
+        limited = self._limited(table)
+        for part, limit in limited.parts:
+            key = (part.key, limit, function, tuple(columns or ()))
+            kept = _results.get(key)
+            if kept is None:
+                one = Limited(table, [part], {} if limit is None else {part.segment: limit})
+                schema = self._schema(table, columns, [part])
+                rows = scan(one, schema, columns or TABLES[table].schema(self.directions).names, None)
+                if known_problem(part):
+                    continue
+                kept = (function(rows),)
+                _results.put(key, kept)
+            yield kept[0]
+
+    def health(self) -> tuple[HealthIssue, ...]:
+        """Everything that is wrong with the files; reads each footer once."""
+        issues = [self._info.issue] if self._info.issue else []
+        for table in TABLES:
+            for part in self._listing(table).parts:
+                check_footer(part)
+            issues += self._listing(table).issues
+        return tuple(issues)
+
+    def _items_path(self) -> Path | None:
+        fingerprint = self._info.text("data_fingerprint")
+        return items_path(self.path.parent, fingerprint) if fingerprint else None
+
+    def _items_stamp(self) -> tuple[str, int, int] | None:
+        path = self._items_path()
+        try:
+            stat = path.stat() if path else None
+        except OSError:
+            return None
+        return (str(path), stat.st_size, stat.st_mtime_ns) if stat else None
+
+    def items(self) -> pd.DataFrame | None:
+        """Items of the run's data set, one row each; None where they were not logged or cannot be read.
+
+        Raises:
+            SchemaTooNew: if a newer version wrote the run.
+        """
+        self.refuse_newer()
+        stamp = self._items_stamp()
+        if stamp is None:
+            return None
+        part = Part(Path(stamp[0]), 0, -1, -1, *stamp[1:])
+        limited = Limited(ITEMS.name, [part], {})
+        schema = ITEMS.schema(self.directions)
+        rows = retrying(lambda: scan(limited, schema, schema.names, None))
+        return None if known_problem(part) else rows.to_pandas()
