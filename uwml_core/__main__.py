@@ -1,0 +1,70 @@
+"""The command line ``uwml``; ``python -m uwml_core`` is the same."""
+
+from __future__ import annotations
+
+import argparse
+import dis
+import importlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+COMMANDS = ("demo", "train", "app")
+
+_PACKAGE = Path(__file__).parent
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Args:
+        arguments: words of the command line; those of the process when None.
+
+    Returns:
+        Exit code: 0 done, 2 an error that the user can mend (told in one line), 128 + n ended by signal n.
+    """
+    modules = {name: importlib.import_module(f"uwml_core.commands.{name}") for name in COMMANDS}
+    options = _parser(modules).parse_args(arguments)
+    try:
+        return int(modules[options.command].run(options))
+    except (ValueError, OSError) as error:
+        if not _for_the_user(error):
+            raise
+        print(f"uwml: error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("uwml: interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="uwml", description="Train cross-modal retrieval and see what holds it up."
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    for name, module in modules.items():
+        command = commands.add_parser(name, help=module.HELP, description=f"{module.HELP.capitalize()}.")
+        module.add_arguments(command)
+    return parser
+
+
+def _for_the_user(error: ValueError | OSError) -> bool:
+    """Whether it says what the user can mend: files and devices, or a ValueError of a raise statement here.
+
+    One that a library or an operator raises is a bug of ours, and its traceback is wanted.
+    """
+    if isinstance(error, OSError):
+        return True
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return False
+    code = trace.tb_frame.f_code
+    stated = code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+    return stated and _PACKAGE in Path(code.co_filename).parents
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""``uwml train``: train on pairs and write a run log."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from uwml_core.training import TrainConfig
+
+HELP = "train on pairs and write a run log"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("--config", type=Path, metavar="FILE", help="YAML file of settings by section")
+    parser.add_argument(
+        "--preset", metavar="NAME", help="settings to start from: uwml (default), infonce, hard, vsepp"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="SECTION.KEY=VALUE",
+        help="change one setting; may be repeated",
+    )
+    parser.add_argument(
+        "--resume", metavar="RUN", help="continue a run: its folder, or its id within run.root"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train; returns the exit code, 130 or 143 after Ctrl-C or SIGTERM."""
+    # torch takes seconds to load: not before the words of the command line are known to be right
+    from uwml_core.training import TrainingStopped, run_training
+
+    config = _configuration(args)
+    try:
+        path = run_training(config, progress=not args.quiet)
+    except TrainingStopped as stopped:
+        print(
+            f"Stopped after {stopped.step} steps, everything saved. "
+            f"Continue with: uwml train --resume {stopped.path}",
+            file=sys.stderr,
+        )
+        return 128 + stopped.signal
+    print(path)
+    return 0
+
+
+def _configuration(args: argparse.Namespace) -> TrainConfig:
+    """What the options say; a resumed run starts from its own settings."""
+    from uwml_core.training import build_config, continued_config
+
+    layers = {"preset": args.preset, "file": args.config, "settings": args.set}
+    config = build_config(**layers)
+    resume = args.resume or config.train.resume
+    if resume is None:
+        return config
+    # its own settings first: what is left out stays as it was, what differs is refused
+    base = continued_config(resume, config.run.root)
+    base["train"]["resume"] = resume
+    return build_config(**layers, base=base)

@@ -1,0 +1,157 @@
+"""Configuration of a training run: one frozen dataclass per section, one YAML, one set of names."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from uwml_core.training.encoders import KINDS
+from uwml_core.weighting import Parameter, UWMLConfig
+from uwml_core.weighting.config import reject_unknown_keys
+
+SETTINGS: Mapping[str, Parameter] = {
+    "data.batch_size": Parameter(meaning="pairs per step", low=2),
+    "model.kind": Parameter(meaning="encoders", choices=KINDS),
+    "model.dim": Parameter(meaning="size of the shared embedding", low=1),
+    "train.epochs": Parameter(meaning="passes over the training split", low=1),
+    "train.seed": Parameter(meaning="seed of initial weights, order and captions", low=0),
+    "train.learning_rate": Parameter(meaning="learning rate after the warm-up", low=0.0, low_open=True),
+    "train.weight_decay": Parameter(meaning="decoupled weight decay of AdamW", low=0.0),
+    "train.gradient_clip": Parameter(meaning="largest gradient norm", low=0.0, low_open=True),
+}
+_INTEGERS = frozenset({"data.batch_size", "model.dim", "train.epochs", "train.seed"})
+_OPTIONAL = frozenset({"train.gradient_clip", "train.resume", "run.name"})
+_TEXTS = frozenset({"data.path", "data.split_column", "train.resume", "run.root", "run.name"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    """What is trained on: a Parquet file or shipped set, its split column, pairs per step."""
+
+    path: str = "emoji_pairs"
+    split_column: str = "split"
+    batch_size: int = 128
+
+    def __post_init__(self) -> None:
+        _check(self, "data")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """Which encoders, and the size of the embedding that they share."""
+
+    kind: str = "small"
+    dim: int = 128
+
+    def __post_init__(self) -> None:
+        _check(self, "model")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimizationConfig:
+    """How long and how fast; ``gradient_clip`` None clips nothing, ``resume`` continues a run."""
+
+    epochs: int = 8
+    seed: int = 0
+    learning_rate: float = 3e-3
+    weight_decay: float = 0.05
+    gradient_clip: float | None = 1.0
+    resume: str | None = None
+
+    def __post_init__(self) -> None:
+        _check(self, "train")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """Where the run log goes, and what the run is called."""
+
+    root: str = "logs"
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        _check(self, "run")
+
+
+class _Section(Protocol):
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """A whole training run. ``SETTINGS`` and ``uwml_core.weighting.PARAMETERS`` say what is allowed.
+
+    Raises:
+        ValueError: naming section, key, value and what is expected.
+
+    Example:
+        >>> TrainConfig.from_dict({"train": {"epochs": 2}}).train.epochs
+        2
+        >>> TrainConfig.from_dict({"train": {"epoch": 2}})
+        Traceback (most recent call last):
+        ValueError: train.epoch is not a known setting; did you mean train.epochs?
+    """
+
+    data: DataConfig = field(default_factory=DataConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    loss: UWMLConfig = field(default_factory=UWMLConfig)
+    train: OptimizationConfig = field(default_factory=OptimizationConfig)
+    run: RunConfig = field(default_factory=RunConfig)
+
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        """Plain values by section, which ``from_dict`` and YAML take back."""
+        sections: dict[str, dict[str, Any]] = {
+            name: dataclasses.asdict(getattr(self, name)) for name in ("data", "model", "train", "run")
+        }
+        sections["loss"] = self.loss.to_dict()
+        return {name: sections[name] for name in section_names()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> TrainConfig:
+        """Build from plain values by section; what is missing keeps its default.
+
+        Raises:
+            ValueError: for an unknown section or key, or a value out of range.
+        """
+        reject_unknown_keys(values, list(section_names()), where="config")
+        return cls(
+            data=_section(DataConfig, "data", values),
+            model=_section(ModelConfig, "model", values),
+            loss=_section(UWMLConfig, "loss", values),
+            train=_section(OptimizationConfig, "train", values),
+            run=_section(RunConfig, "run", values),
+        )
+
+
+def section_names() -> tuple[str, ...]:
+    """Sections of the configuration, in the order of the YAML."""
+    return tuple(f.name for f in dataclasses.fields(TrainConfig))
+
+
+_T = TypeVar("_T")
+
+
+def _section(kind: type[_T], name: str, values: Mapping[str, Any]) -> _T:
+    given = values.get(name)
+    given = {} if given is None else given
+    if not isinstance(given, Mapping):
+        raise ValueError(f"{name}={given!r} is not a section; expected keys and values under {name}:")
+    reject_unknown_keys(given, [f.name for f in dataclasses.fields(kind)], where=name)  # type: ignore[arg-type]
+    return kind(**given)
+
+
+def _check(section: Any, name: str) -> None:
+    for entry in dataclasses.fields(section):
+        key, value = f"{name}.{entry.name}", getattr(section, entry.name)
+        if value is None and key in _OPTIONAL:
+            continue
+        if key in _TEXTS:
+            if not isinstance(value, str) or not value.strip():
+                raise ValueError(f"{key}={value!r} is not usable; expected a text")
+            continue
+        parameter = SETTINGS[key]
+        if not parameter.allows(value) or (key in _INTEGERS and not isinstance(value, int)):
+            whole = "a whole number " if key in _INTEGERS else ""
+            raise ValueError(f"{key}={value!r} is out of range; expected {whole}{parameter.expectation()}")

@@ -1,0 +1,128 @@
+"""Small encoders trained from scratch, and the pair of them that shares one embedding.
+
+Shapes: B rows, F frames, S picture size, D embedding size.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+
+from uwml_core.training.text import BUCKETS
+
+KINDS = ("small",)
+
+_WIDTH = 16
+_TEXT_WIDTH = 128
+
+
+class SmallCNN(nn.Module):
+    """Four 3x3-like convolutions at 32 px, then one linear map of the 4x4 map that remains.
+
+    Args:
+        dim: size of the embedding D.
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        w = _WIDTH
+        self.features = nn.Sequential(
+            *_block(3, w, kernel=4, stride=2),
+            *_block(w, 2 * w),
+            nn.MaxPool2d(2),
+            *_block(2 * w, 4 * w),
+            nn.MaxPool2d(2),
+            *_block(4 * w, 4 * w),
+            nn.AdaptiveAvgPool2d(4),
+        ).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.project = nn.Linear(4 * w * 16, dim)
+
+    def forward(self, pictures: torch.Tensor) -> torch.Tensor:
+        """Embed pictures, or clips as the mean over their frames.
+
+        Args:
+            pictures: uint8 [B, 3, S, S] or [B, F, 3, S, S].
+
+        Returns:
+            float32 [B, D], not normalised.
+        """
+        if pictures.ndim == 5:
+            rows, frames = pictures.shape[:2]
+            return self.forward(pictures.flatten(0, 1)).view(rows, frames, -1).mean(dim=1)
+        scaled = pictures.to(torch.float32).div_(127.5).sub_(1.0)
+        features = self.features(scaled.contiguous(memory_format=torch.channels_last))
+        projected: torch.Tensor = self.project(features.flatten(1))
+        return projected
+
+
+def _block(inputs: int, outputs: int, *, kernel: int = 3, stride: int = 1) -> list[nn.Module]:
+    convolution = nn.Conv2d(inputs, outputs, kernel, stride, padding=1, bias=False)
+    return [convolution, nn.BatchNorm2d(outputs), nn.ReLU(inplace=True)]
+
+
+class BagOfNgrams(nn.Module):
+    """Sum of the embeddings of hashed words and n-grams, divided by the root of their number.
+
+    Args:
+        dim: size of the embedding D.
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.bag = nn.EmbeddingBag(BUCKETS, _TEXT_WIDTH, mode="sum")
+        nn.init.normal_(self.bag.weight, std=1 / math.sqrt(_TEXT_WIDTH))
+        self.project = nn.Linear(_TEXT_WIDTH, dim)
+
+    def forward(self, buckets: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+        """Embed texts given as ``TextTable.take`` returns them.
+
+        Args:
+            buckets: int64 [total], features of all texts one after the other.
+            offsets: int64 [B], where each text begins.
+
+        Returns:
+            float32 [B, D], not normalised.
+        """
+        ends = torch.cat([offsets[1:], offsets.new_tensor([len(buckets)])])
+        summed = self.bag(buckets, offsets) / (ends - offsets).sqrt()[:, None]
+        projected: torch.Tensor = self.project(summed)
+        return projected
+
+
+class TwoTower(nn.Module):
+    """A picture encoder and a text encoder with one embedding size.
+
+    Args:
+        dim: size of the embedding D.
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.pictures = SmallCNN(dim)
+        self.texts = BagOfNgrams(dim)
+
+    def forward(
+        self, pictures: torch.Tensor, buckets: torch.Tensor, offsets: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Embeddings of both sides, each float32 [B, D], not normalised."""
+        return self.pictures(pictures), self.texts(buckets, offsets)
+
+
+def build_model(kind: str, dim: int, seed: int) -> TwoTower:
+    """Encoders with initial weights that depend on the seed only.
+
+    Args:
+        kind: one of ``KINDS``.
+        dim: size of the embedding.
+        seed: seed of the initial weights.
+
+    Raises:
+        ValueError: for an unknown kind.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"kind={kind!r} is unknown; choose one of {', '.join(KINDS)}")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return TwoTower(dim)

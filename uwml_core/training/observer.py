@@ -1,0 +1,109 @@
+"""Evaluation and snapshots of a model while it trains."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.nn import functional as F
+
+from uwml_core.runlog.writer import RunLogger
+from uwml_core.training.batches import Corpus
+from uwml_core.training.encoders import TwoTower
+from uwml_core.training.evaluation import caption_candidates, retrieve, rsum
+from uwml_core.training.probes import probe_rows
+
+_CHUNK = 256
+
+Ints = npt.NDArray[np.int64]
+
+
+class Observer:
+    """Logs retrieval on the validation split and embeddings of the probes.
+
+    Args:
+        corpus: the data.
+        train_rows, val_rows: int64 rows of both splits.
+        logger: the run log.
+        modalities: their names in the log.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        train_rows: Ints,
+        val_rows: Ints,
+        logger: RunLogger,
+        modalities: tuple[str, str],
+    ) -> None:
+        self._corpus, self._val_rows, self._logger, self._modalities = corpus, val_rows, logger, modalities
+        self._candidates = caption_candidates(corpus.dataset, val_rows)
+        train, val = probe_rows(corpus.dataset, train_rows), probe_rows(corpus.dataset, val_rows)
+        self._probes = np.concatenate([train, val])
+        self._probe_splits = ["train"] * len(train) + ["val"] * len(val)
+
+    def observe(self, model: TwoTower, *, step: int, epoch: int) -> dict[str, float]:
+        """Log one evaluation and one snapshot.
+
+        Args:
+            model: the encoders; put in training mode afterwards.
+            step: last completed step, -1 before training.
+            epoch: epoch just completed, -1 before training.
+
+        Returns:
+            R@1 in percent by direction.
+        """
+        model.eval()
+        with torch.inference_mode():
+            recalls = self._evaluate(model, step, epoch)
+            self._snapshot(model, step, epoch)
+        model.train()
+        return recalls
+
+    def _evaluate(self, model: TwoTower, step: int, epoch: int) -> dict[str, float]:
+        labels = self._corpus.dataset.labels[self._val_rows].astype(np.int64)
+        pictures = self._embed_pictures(model, self._val_rows)
+        texts = self._embed_texts(model, self._candidates.rows, self._candidates.captions)
+        results = dict(
+            zip(self._logger.directions, retrieve(pictures, texts, labels, self._candidates), strict=True)
+        )
+        metrics = [row for direction, result in results.items() for row in result.metrics(direction)]
+        self._logger.log_eval(step=step, epoch=epoch, split="val", metrics=[*metrics, rsum(metrics)])
+        queries = ((self._val_rows, None), (self._candidates.rows, self._candidates.captions))
+        for (direction, result), (rows, captions) in zip(results.items(), queries, strict=True):
+            self._logger.log_ranks(
+                step=step,
+                epoch=epoch,
+                split="val",
+                direction=direction,
+                item_ids=rows,
+                captions=captions,
+                ranks=result.ranks,
+            )
+        return {str(direction): value for direction, metric, value, _, _ in metrics if metric == "R@1"}
+
+    def _snapshot(self, model: TwoTower, step: int, epoch: int) -> None:
+        embedded = (
+            self._embed_pictures(model, self._probes),
+            self._embed_texts(model, self._probes, np.zeros_like(self._probes)),
+        )
+        self._logger.log_snapshot(
+            step=step,
+            epoch=epoch,
+            embeddings=dict(zip(self._modalities, embedded, strict=True)),
+            item_ids=self._probes,
+            labels=self._corpus.dataset.labels[self._probes],
+            splits=self._probe_splits,
+        )
+
+    def _embed_pictures(self, model: TwoTower, rows: Ints) -> torch.Tensor:
+        parts = [model.pictures(self._corpus.pictures(rows[part])) for part in _slices(len(rows))]
+        return F.normalize(torch.cat(parts), dim=1)
+
+    def _embed_texts(self, model: TwoTower, rows: Ints, captions: Ints) -> torch.Tensor:
+        parts = [model.texts(*self._corpus.texts(rows[part], captions[part])) for part in _slices(len(rows))]
+        return F.normalize(torch.cat(parts), dim=1)
+
+
+def _slices(n: int) -> list[slice]:
+    return [slice(start, start + _CHUNK) for start in range(0, n, _CHUNK)]
