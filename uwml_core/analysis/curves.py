@@ -66,34 +66,12 @@ def curve_frame(
     )
 
 
-def epoch_progress(steps: pd.DataFrame) -> pd.DataFrame:
-    """Where in training each epoch lies: ``[epoch, first_step, last_step, progress, steepness]``.
-
-    ``progress`` and ``steepness`` are those logged at the epoch's middle row; NaN where not logged.
-    Steps without an epoch are left out.
-    """
-    columns = ["epoch", "first_step", "last_step", "progress", "steepness"]
-    rows = steps.dropna(subset=["epoch"])
-    if rows.empty:
-        return pd.DataFrame(columns=columns).astype(float)
-    epoch = rows["epoch"].to_numpy().astype(np.int64)
-    starts = np.flatnonzero(np.diff(epoch, prepend=epoch[0] - 1))
-    ends = np.append(starts[1:], len(rows)) - 1
-    step = rows["step"].to_numpy()
-    middle = rows.iloc[(starts + ends) // 2]
-    values = (epoch[starts], step[starts], step[ends])
-    table = dict(zip(columns, values, strict=False))
-    for name in ("progress", "steepness"):
-        table[name] = middle[name].to_numpy(dtype=np.float64, na_value=np.nan)
-    return pd.DataFrame(table)
-
-
 def curves_by_epoch(config: UWMLConfig, epochs: pd.DataFrame, max_curves: int = 12) -> pd.DataFrame:
     """The curve in the middle of each epoch, of evenly spread epochs where there are many.
 
     Args:
         config: parameters of the curve.
-        epochs: as ``epoch_progress`` gives it.
+        epochs: as ``margins.epoch_progress`` gives it.
         max_curves: most epochs to show; the first and the last always are.
 
     Returns:

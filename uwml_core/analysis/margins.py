@@ -122,3 +122,25 @@ def select_epoch(histogram: pd.DataFrame, epoch: int | None) -> pd.DataFrame:
     dense.insert(2, "left", left.where(dense["bin"] >= 0, -np.inf))
     dense.insert(3, "right", right.where(dense["bin"] < BINS, np.inf))
     return dense
+
+
+def epoch_progress(steps: pd.DataFrame) -> pd.DataFrame:
+    """Where in training each epoch lies: ``[epoch, first_step, last_step, progress, steepness]``.
+
+    ``progress`` and ``steepness`` are those logged at the epoch's middle row; NaN where not logged.
+    Steps without an epoch are left out.
+    """
+    columns = ["epoch", "first_step", "last_step", "progress", "steepness"]
+    rows = steps.dropna(subset=["epoch"])
+    if rows.empty:
+        return pd.DataFrame(columns=columns).astype(float)
+    epoch = rows["epoch"].to_numpy().astype(np.int64)
+    starts = np.flatnonzero(np.diff(epoch, prepend=epoch[0] - 1))
+    ends = np.append(starts[1:], len(rows)) - 1
+    step = rows["step"].to_numpy()
+    middle = rows.iloc[(starts + ends) // 2]
+    values = (epoch[starts], step[starts], step[ends])
+    table = dict(zip(columns, values, strict=False))
+    for name in ("progress", "steepness"):
+        table[name] = middle[name].to_numpy(dtype=np.float64, na_value=np.nan)
+    return pd.DataFrame(table)

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from uwml_core.analysis.bands import BAND_NAMES, band_of
-from uwml_core.analysis.intervals import block_interval
-from uwml_core.analysis.replay import LoggedPairs, logged_pairs, replayed_weight
+from uwml_core.analysis.intervals import FEWEST_STEPS
+from uwml_core.analysis.replay import logged_pairs, replayed_weight
+from uwml_core.analysis.step_measures import (
+    band_shares,
+    measure_steps,
+    negative_terms,
+    summarize,
+    weight_histogram,
+)
+from uwml_core.analysis.text import fixed, percent, signed
+from uwml_core.i18n import _
 from uwml_core.weighting import UWMLConfig
-
-MEASURES = ("ess_share", "clamped_share", "loss_scale", "hardest_share", "easy_rest_share")
-WEIGHT_BIN = 0.05
-WEIGHT_BINS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +29,7 @@ class WhatIf:
 
     Attributes:
         summary: one row per direction: direction, rows, steps, rows_without_weight; for each of
-            ``MEASURES`` its mean over steps ``_before`` and ``_after`` and their sample standard
+            ``step_measures.MEASURES`` its mean over steps ``_before`` and ``_after`` and their standard
             deviations ``_before_sd`` and ``_after_sd``; ess_change with the 95 % block-bootstrap bounds
             ess_change_low and ess_change_high of its mean over steps.
         bands: direction, band, n, steps, share_before, share_after, share_before_sd, share_after_sd:
@@ -65,122 +70,77 @@ def preview(
     """
     logged = logged_pairs(pairs, steps, directions)
     relative = {"before": logged.weight, "after": replayed_weight(logged, after)}
-    configs = {"before": before, "after": after}
-    terms = _negative_terms(logged) if before.base == "infonce" else None
-    measures = {when: _measures(logged, r, configs[when], terms) for when, r in relative.items()}
+    terms = negative_terms(logged) if before.base == "infonce" else None
+    measures = {
+        "before": measure_steps(logged, relative["before"], before, terms),
+        "after": measure_steps(logged, relative["after"], after, terms),
+    }
     return WhatIf(
-        summary=_summary(logged, measures, directions),
-        bands=_bands(logged, relative, directions),
-        weights=_weights(logged, relative, directions),
+        summary=summarize(logged, measures, directions),
+        bands=band_shares(logged, relative, directions),
+        weights=weight_histogram(logged, relative, directions),
         unchanged=before == after,
     )
 
 
-def _negative_terms(logged: LoggedPairs) -> tuple[np.ndarray, np.ndarray]:
-    loss = logged.pair_loss
-    temperature = logged.groups.spread(logged.temperature.astype(loss.dtype))
-    # A probability: rounding, and logs of other losses, must not lift it above 1.
-    hardest = np.exp(np.minimum(-loss - logged.margin / temperature, 0.0))
-    return hardest, -np.expm1(-loss)
+def weight_curve_headline(whatif: WhatIf) -> str:
+    """Which pairs count, and what the tried parameters change about it, one clause per direction.
 
-
-def _measures(
-    logged: LoggedPairs,
-    relative: np.ndarray,
-    config: UWMLConfig,
-    terms: tuple[np.ndarray, np.ndarray] | None,
-) -> dict[str, np.ndarray]:
-    groups = logged.groups
-    denominator = groups.loss_denominator(relative, config.normalization)
-    hardest = np.full(len(groups.starts), np.nan)
-    if terms is not None:
-        total = groups.sum(relative * terms[1])
-        safe = np.where(total > 0, total, np.nan)
-        hardest = np.minimum(groups.sum(relative * terms[0]) / safe, 1.0)
-    return {
-        "ess_share": groups.effective_sample_size(relative) / groups.counts,
-        "clamped_share": groups.sum(relative >= np.float32(config.max_weight)) / groups.counts,
-        "loss_scale": groups.sum(relative) / denominator,
-        "hardest_share": hardest,
-        "easy_rest_share": 1.0 - hardest,
-    }
-
-
-def mean_and_sd(values: np.ndarray) -> tuple[float, float]:
-    """Mean and sample standard deviation of the finite values; NaN below one and two of them.
-
-    Example:
-        >>> mean_and_sd(np.array([1.0, np.nan, 3.0]))
-        (2.0, 1.4142135623730951)
+    Says "too little data yet" where no pair has a weight or the means rest on fewer steps than an
+    interval needs.
     """
-    finite = values[np.isfinite(values)]
-    mean = float(finite.mean()) if len(finite) else float("nan")
-    return mean, float(finite.std(ddof=1)) if len(finite) > 1 else float("nan")
+    rows: list[dict[Any, Any]] = whatif.summary[whatif.summary["steps"] > 0].to_dict("records")
+    if not rows:
+        return _("Too little data yet: no pair with a logged weight.")
+    if whatif.unchanged:
+        clauses = [_in_use(whatif.bands, row["direction"], row["ess_share_before"]) for row in rows]
+        text = _("{clauses}.").format(clauses="; ".join(clauses))
+    else:
+        clauses = [_changed(whatif.bands, row) for row in rows]
+        text = _("With these parameters: {clauses}.").format(clauses="; ".join(clauses))
+    fewest = min(row["steps"] for row in rows)
+    if fewest < FEWEST_STEPS:
+        note = _("Too little data yet for an interval: {steps} steps.").format(steps=fewest)
+        return f"{text} {note}"
+    return text
 
 
-def _summary(
-    logged: LoggedPairs, measures: dict[str, dict[str, np.ndarray]], directions: tuple[str, str]
-) -> pd.DataFrame:
-    rows = []
-    for code, direction in enumerate(directions):
-        mine = np.flatnonzero(logged.groups.direction == code)
-        mine = mine[np.argsort(logged.groups.step[mine], kind="stable")]
-        row = {
-            "direction": direction,
-            "rows": int(logged.groups.counts[mine].sum()),
-            "steps": len(mine),
-            "rows_without_weight": int(logged.left_out[code]),
-        }
-        for name in MEASURES:
-            for when in ("before", "after"):
-                mean, sd = mean_and_sd(measures[when][name][mine])
-                row |= {f"{name}_{when}": mean, f"{name}_{when}_sd": sd}
-        change = block_interval((measures["after"]["ess_share"] - measures["before"]["ess_share"])[mine])
-        row |= {"ess_change": change.mean, "ess_change_low": change.low, "ess_change_high": change.high}
-        rows.append(row)
-    return pd.DataFrame(rows)
+def _in_use(bands: pd.DataFrame, direction: str, ess_share: float) -> str:
+    mine = bands[(bands["direction"] == direction) & np.isfinite(bands["share_before"])]
+    ess = percent(ess_share)
+    if mine.empty:
+        return _("{direction}: the weights are worth {ess} of the pairs, no gradient logged").format(
+            direction=direction, ess=ess
+        )
+    return _(
+        "{direction}: {informative} of the gradient comes from informative pairs, {easy} from easy ones, "
+        "and the weights are worth {ess} of the pairs"
+    ).format(
+        direction=direction,
+        informative=percent(_share(mine, "informative", "before")),
+        easy=percent(_share(mine, "easy", "before")),
+        ess=ess,
+    )
 
 
-def _bands(logged: LoggedPairs, relative: dict[str, np.ndarray], directions: tuple[str, str]) -> pd.DataFrame:
-    groups, width = logged.groups, len(BAND_NAMES)
-    key = groups.spread(np.arange(len(groups.starts))) * width + band_of(logged.margin)
-    counts = np.bincount(key, minlength=len(groups.starts) * width).reshape(-1, width)
-    known = np.nan_to_num(logged.gradient_share)
-    factor = relative["after"] / relative["before"]
-    shares = {"before": _shares(key, known, len(groups.starts), width)}
-    shares["after"] = _shares(key, known * factor, len(groups.starts), width)
-    rows = []
-    for code, direction in enumerate(directions):
-        mine = groups.direction == code
-        counted = int(np.isfinite(shares["before"][mine, 0]).sum())
-        for band, name in enumerate(BAND_NAMES):
-            row = {"direction": direction, "band": name, "n": int(counts[mine, band].sum()), "steps": counted}
-            for when in ("before", "after"):
-                mean, sd = mean_and_sd(shares[when][mine, band])
-                row |= {f"share_{when}": mean, f"share_{when}_sd": sd}
-            rows.append(row)
-    return pd.DataFrame(rows)
+def _changed(bands: pd.DataFrame, row: dict[Any, Any]) -> str:
+    mine = bands[bands["direction"] == row["direction"]]
+    low, high = float(row["ess_change_low"]), float(row["ess_change_high"])
+    change = signed(100.0 * float(row["ess_change"]))
+    if np.isfinite(high - low):
+        change = f"{change} ± {fixed(50.0 * (high - low))}"
+    return _(
+        "{direction} effective sample size {before} → {after} ({change} points), informative pairs "
+        "{informative_before} → {informative_after} of the gradient"
+    ).format(
+        direction=row["direction"],
+        before=percent(float(row["ess_share_before"])),
+        after=percent(float(row["ess_share_after"])),
+        change=change,
+        informative_before=percent(_share(mine, "informative", "before")),
+        informative_after=percent(_share(mine, "informative", "after")),
+    )
 
 
-def _shares(key: np.ndarray, share: np.ndarray, groups: int, width: int) -> np.ndarray:
-    held = np.bincount(key, weights=share, minlength=groups * width).reshape(-1, width)
-    total = held.sum(axis=1, keepdims=True)
-    return held / np.where(total > 0, total, np.nan)
-
-
-def _weights(
-    logged: LoggedPairs, relative: dict[str, np.ndarray], directions: tuple[str, str]
-) -> pd.DataFrame:
-    bins = np.arange(WEIGHT_BINS + 1)
-    code = logged.groups.spread(logged.groups.direction)
-    length = len(directions) * len(bins)
-    frame = {
-        "direction": np.repeat(np.array(directions, dtype=object), len(bins)),
-        "bin": np.tile(bins, len(directions)),
-        "left": np.tile(bins * WEIGHT_BIN, len(directions)),
-        "right": np.tile(np.append(bins[1:] * WEIGHT_BIN, np.inf), len(directions)),
-    }
-    for when, r in relative.items():
-        bin_ = np.minimum(np.floor(r / r.dtype.type(WEIGHT_BIN)), WEIGHT_BINS).astype(np.int64)
-        frame[f"count_{when}"] = np.bincount(code * len(bins) + bin_, minlength=length)
-    return pd.DataFrame(frame)
+def _share(bands: pd.DataFrame, band: str, when: str) -> float:
+    return float(bands.loc[bands["band"] == band, f"share_{when}"].iloc[0])

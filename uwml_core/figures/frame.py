@@ -12,11 +12,11 @@ from uwml_core.figures.theme import UI_REVISION, Theme
 from uwml_core.i18n import _
 
 LABEL_HEIGHT = 15
-MARGIN = {"l": 56, "r": 64, "t": 40, "b": 44}
+MARGIN = {"l": 56, "r": 64, "t": 28, "b": 44}
 
 
 def canvas(theme: Theme, *, height: int, title: str = "", unit: str = "", **margin: int) -> go.Figure:
-    """A figure with the page's look, a title on the left and its unit in a quieter colour."""
+    """A figure with the page's look, a title on the left and its unit in a quieter colour, both optional."""
     figure = go.Figure()
     figure.update_layout(
         template=theme.template,
@@ -28,7 +28,7 @@ def canvas(theme: Theme, *, height: int, title: str = "", unit: str = "", **marg
             "y": 1.0,
             "yref": "container",
             "yanchor": "top",
-            "pad": {"t": 8},
+            "pad": {"t": 6},
         },
     )
     return figure
@@ -84,7 +84,11 @@ def _overlap(low: list[int], high: list[int], wished: Sequence[float], gap: floa
 
 
 def end_labels(
-    figure: go.Figure, labels: Sequence[tuple[str, float, str]], span: tuple[float, float], **axis: Any
+    figure: go.Figure,
+    labels: Sequence[tuple[str, float, str]],
+    span: tuple[float, float],
+    plot_px: float | None = None,
+    **axis: Any,
 ) -> None:
     """Write labels at the right edge, at the height of the last values, without overlap.
 
@@ -92,12 +96,13 @@ def end_labels(
         figure: the figure, with height and margins set.
         labels: (text, value, colour) each; one whose value is not finite is left out.
         span: smallest and largest value that the axis shows.
+        plot_px: height of the axis in pixels; None takes that of the whole plot.
         axis: fields of the annotation that place it, such as ``xref``.
     """
     labels = [label for label in labels if np.isfinite(label[1])]
     margin = figure.layout.margin
-    height = figure.layout.height - margin.t - margin.b
-    scale = height / (span[1] - span[0]) if span[1] > span[0] else 0.0
+    plot_px = plot_px or figure.layout.height - margin.t - margin.b
+    scale = plot_px / (span[1] - span[0]) if span[1] > span[0] else 0.0
     shifts = spread_labels([(value - span[0]) * scale for _text, value, _color in labels])
     for (text, value, color), shift in zip(labels, shifts, strict=True):
         place = {"xref": "paper", "x": 1.0, "yref": "y", **axis}

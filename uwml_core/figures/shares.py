@@ -7,7 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from uwml_core.analysis.bands import band_label
+from uwml_core.analysis.bands import BAND_NAMES, band_label
 from uwml_core.figures.frame import canvas, floats, say_empty
 from uwml_core.figures.theme import UI_REVISION, Theme, fade
 from uwml_core.i18n import _
@@ -24,9 +24,7 @@ def bands_figure(
         directions: the run's directions.
         height: pixels.
     """
-    figure = canvas(
-        theme, height=height, title=_("Gradient by band"), unit=_("% of a direction"), l=84, r=16, t=60
-    )
+    figure = canvas(theme, height=height, l=84, r=24, t=34)
     if bands_frame.empty or not np.isfinite(bands_frame["share_before"]).any():
         return say_empty(figure, theme, _("No gradient share logged"))
     names = {"before": _("in use"), "after": _("tried")}
@@ -38,11 +36,22 @@ def bands_figure(
         extra = np.array([[rows.loc[d, f"share_{w}_sd"] * 100.0, rows.loc[d, "steps"]] for d, w in bars])
         figure.add_trace(_band_bars(labels, share, extra, band_label(str(band)), theme.bands[place]))
         figure.data[-1].textfont = {"color": theme.on_bands[place], "size": 12}
-    legend = {"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "traceorder": "normal"}
-    figure.update_layout(barmode="stack", bargap=0.28, showlegend=True, legend=legend)
-    figure.update_xaxes(range=[0, 100], ticksuffix=" %", nticks=6)
+    figure.update_layout(barmode="stack", bargap=0.28)
+    _name_bands(figure, theme)
+    figure.update_xaxes(
+        range=[0, 100], tickvals=[0, 25, 50, 75, 100], title_text=_("% of the direction's gradient")
+    )
     figure.update_yaxes(autorange="reversed", showgrid=False, ticks="")
     return figure
+
+
+def _name_bands(figure: go.Figure, theme: Theme) -> None:
+    keys = [
+        f'<span style="color:{color}">■</span> {band_label(name)}'
+        for name, color in zip(BAND_NAMES, theme.bands, strict=True)
+    ]
+    place = {"xref": "paper", "yref": "paper", "x": 0, "y": 1, "xanchor": "left", "yanchor": "bottom"}
+    figure.add_annotation(text="&nbsp;&nbsp;&nbsp;".join(keys), showarrow=False, yshift=6, **place)
 
 
 def _band_bars(labels: list[str], share: np.ndarray, extra: np.ndarray, band: str, color: str) -> go.Bar:
@@ -52,7 +61,7 @@ def _band_bars(labels: list[str], share: np.ndarray, extra: np.ndarray, band: st
         orientation="h",
         name=band,
         marker={"color": color, "line": {"width": 0}},
-        text=[f"{value:.0f} %" if value >= 5 else "" for value in share],
+        text=[f"{value:.0f} %" if value >= 8 else "" for value in share],
         textposition="inside",
         insidetextanchor="middle",
         textangle=0,
@@ -80,12 +89,11 @@ def weights_figure(
         max_weight: clamp of the tried weights, marked; None leaves it out.
         height: pixels.
     """
-    title = _("Relative weights")
     counts = weights_frame[["count_before", "count_after"]].to_numpy()
     if not counts.size or not counts.any():
-        return say_empty(canvas(theme, height=height, title=title), theme, _("No weight logged"))
+        return say_empty(canvas(theme, height=height, t=16), theme, _("No weight logged"))
     figure = make_subplots(rows=1, cols=2, shared_yaxes=True, horizontal_spacing=0.06)
-    figure.update_layout(canvas(theme, height=height, title=title, unit=_("anchors per 0.05"), r=16).layout)
+    figure.update_layout(canvas(theme, height=height, unit=_("anchors per 0.05"), r=16, t=28).layout)
     figure.update_layout(template=theme.template, uirevision=UI_REVISION)
     used = float(weights_frame["left"].to_numpy()[counts.any(axis=1)].max()) + 0.1
     for column, direction in enumerate(directions, start=1):

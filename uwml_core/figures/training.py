@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
@@ -41,7 +39,7 @@ def line_figure(
 
     Args:
         series: ``[step, epoch, direction, value, n]``, rows of a direction together; drawn as it is.
-        title: of the figure.
+        title: of the figure, empty where the page has one.
         unit: of the value.
         theme: colours.
         directions: the run's directions.
@@ -133,7 +131,7 @@ def loss_figure(
     """Loss and its parts over steps; arguments as for ``line_figure``."""
     return line_figure(
         series,
-        title=_("Loss"),
+        title="",
         unit=_("nat"),
         theme=theme,
         directions=directions,
@@ -146,9 +144,9 @@ def loss_figure(
 
 
 def retrieval_figure(
-    curves: pd.DataFrame, theme: Theme, *, directions: tuple[str, str], height: int = 260
+    curves: pd.DataFrame, theme: Theme, *, directions: tuple[str, str], height: int = 340
 ) -> go.Figure:
-    """R@K over evaluations, one panel per K, both directions in each.
+    """R@K over evaluations, one panel per K under each other, both directions in each.
 
     Args:
         curves: ``[step, epoch, direction, metric, value, n, tied_share]``, values in percent.
@@ -158,49 +156,58 @@ def retrieval_figure(
     """
     metrics = list(dict.fromkeys(curves["metric"]))
     if not metrics:
-        return say_empty(canvas(theme, height=height, title=_("Retrieval")), theme, _("No evaluation yet"))
-    figure = make_subplots(cols=len(metrics), horizontal_spacing=0.13)
-    base = canvas(theme, height=height)
-    figure.update_layout(base.layout)
+        return say_empty(canvas(theme, height=height), theme, _("No evaluation yet"))
+    figure = make_subplots(rows=len(metrics), cols=1, shared_xaxes=True, vertical_spacing=0.1)
+    figure.update_layout(canvas(theme, height=height).layout)
     figure.update_layout(template=theme.template, uirevision=UI_REVISION)
-    for column, metric in enumerate(metrics, start=1):
-        _add_panel(figure, curves[curves["metric"] == metric], column, theme, directions)
-    figure.update_xaxes(title_text=_("step"), tickformat="~s", nticks=4)
-    figure.update_yaxes(rangemode="tozero", nticks=5)
+    panel_px = (height - 72) * (1 - 0.1 * (len(metrics) - 1)) / len(metrics)
+    for row, metric in enumerate(metrics, start=1):
+        _add_panel(figure, curves[curves["metric"] == metric], row, theme, directions)
+        _label_panel(
+            figure, curves[curves["metric"] == metric], row, theme, directions=directions, px=panel_px
+        )
+    few = sorted(set(curves["step"])) if curves["step"].nunique() <= 6 else None
+    figure.update_xaxes(tickformat="~s" if few is None else ",d", nticks=6, tickvals=few)
+    figure.update_xaxes(title_text=_("step"), row=len(metrics), col=1)
+    figure.update_yaxes(nticks=4)
     return figure
 
 
 def _add_panel(
-    figure: go.Figure,
-    rows: pd.DataFrame,
-    column: int,
-    theme: Theme,
-    directions: tuple[str, str],
+    figure: go.Figure, rows: pd.DataFrame, row: int, theme: Theme, directions: tuple[str, str]
 ) -> None:
     metric = str(rows["metric"].iloc[0])
-    ends: list[tuple[str, float, str]] = []
     for direction in directions:
         mine = rows[rows["direction"] == direction]
-        color = theme.direction(direction, directions)
         if len(mine):
-            figure.add_trace(_retrieval_trace(mine, f"{metric} {direction}", color), row=1, col=column)
-            last = float(mine["value"].iloc[-1])
-            ends.append((f"{direction} {last:.1f}", last, color))
-    axis: dict[str, Any] = {"xref": f"x{column if column > 1 else ''} domain"}
-    axis["yref"] = f"y{column if column > 1 else ''}"
-    low, high = finite_span(rows["value"].to_numpy(dtype=np.float64), np.zeros(1))
-    end_labels(figure, ends, (low, high), **axis)
+            color = theme.direction(direction, directions)
+            figure.add_trace(_retrieval_trace(mine, f"{metric} {direction}", color), row=row, col=1)
+    top = finite_span(rows["value"].to_numpy(dtype=np.float64))[1]
+    figure.update_yaxes(range=[0, 1.1 * top if top > 0 else 1.0], row=row, col=1)
+
+
+def _label_panel(
+    figure: go.Figure, rows: pd.DataFrame, row: int, theme: Theme, *, directions: tuple[str, str], px: float
+) -> None:
+    number = row if row > 1 else ""
+    lasts = [(d, rows.loc[rows["direction"] == d, "value"]) for d in directions]
+    ends = [
+        (f"{d} {values.iloc[-1]:.1f}", float(values.iloc[-1]), theme.direction(d, directions))
+        for d, values in lasts
+        if len(values)
+    ]
+    top = figure.layout[f"yaxis{number}"].range[1]
+    end_labels(figure, ends, (0.0, top), plot_px=px, yref=f"y{number}")
     figure.add_annotation(
-        text=titled(metric, "%", theme),
-        xref=axis["xref"],
-        yref="paper",
+        text=titled(str(rows["metric"].iloc[0]), "%", theme),
+        xref="paper",
+        yref=f"y{number} domain",
         x=0,
         y=1,
         xanchor="left",
         yanchor="bottom",
-        yshift=8,
         showarrow=False,
-        font={"size": 14},
+        font={"size": 13},
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from uwml_core.figures.frame import canvas, end_labels, floats, say_empty, spread_labels
+from uwml_core.figures.frame import canvas, end_labels, floats, say_empty
 from uwml_core.figures.theme import Theme, fade
 from uwml_core.i18n import _
 
@@ -34,12 +34,13 @@ def weight_curve_figure(
 
     Args:
         hist: ``[direction, bin, left, right, count, ...]`` as ``margins.select_epoch`` gives it.
-        curve_now: ``[margin, weight, ...]`` in use, one moment; drawn as a dashed ghost.
+        curve_now: ``[margin, weight, ...]`` in use, one moment; a dashed ghost where
+            it differs.
         curve_new: the curve being tried, at the same moment.
         bands: ``[band, label, low, high]``.
         theme: colours.
         directions: the run's directions.
-        center: margin of the peak of ``curve_new``; None where the curve has none.
+        center: of ``curve_new``; not marked when None or when the curve is flat.
         height: pixels.
     """
     figure = canvas(theme, height=height, t=44, l=64, r=56)
@@ -48,16 +49,17 @@ def weight_curve_figure(
     top = _add_margins(figure, inside, theme, directions)
     _add_bands(figure, bands, theme, (low, high))
     tried = not np.array_equal(curve_now["weight"], curve_new["weight"])
-    _add_curve(figure, curve_now, _("in use"), {"color": theme.ghost, "width": 2, "dash": "dash"})
-    _add_curve(figure, curve_new, _("tried") if tried else _("in use"), {"color": theme.accent, "width": 3.5})
-    _name_curves(
-        figure, {"ghost": curve_now, "accent": curve_new} if tried else {"accent": curve_new}, low, theme
-    )
-    if center is not None:
+    if tried:
+        _add_curve(figure, curve_now, _("in use"), {"color": theme.ghost, "width": 2, "dash": "dash"})
+    name = _("tried") if tried else _("in use")
+    _add_curve(figure, curve_new, name, {"color": theme.accent, "width": 3.5})
+    if center is not None and curve_new["weight"].nunique() > 1:
         _add_center(figure, curve_new, center, theme)
     figure.update_xaxes(title_text=_("margin (cosine)"), range=[low, high], dtick=0.1, tickformat=".1f")
     figure.update_yaxes(title_text=_("anchors per 0.01 of margin"), rangemode="tozero", tickformat="~s")
     figure.update_layout(yaxis={"range": [0, HEADROOM * top], "nticks": 6}, yaxis2=_weight_axis(theme))
+    legend = {"x": 1, "y": 1, "xanchor": "right", "yanchor": "top", "bgcolor": fade(theme.surface, 0.0)}
+    figure.update_layout(showlegend=True, legend={**legend, "font": {"size": 12}})
     _add_outside(figure, hist, theme)
     return figure
 
@@ -106,7 +108,8 @@ def _name_margins(
     figure: go.Figure, rows: pd.DataFrame, direction: str, color: str, *, is_left: bool
 ) -> None:
     count = rows["count"].to_numpy()
-    above = np.flatnonzero(count >= 0.5 * count.max())
+    # Low on the left, below the floor of the curve; on the right the curve has come down by half height.
+    above = np.flatnonzero(count >= (0.15 if is_left else 0.5) * count.max())
     at = above[0] if is_left else above[-1]
     figure.add_annotation(
         text=_("{direction}, n = {n}").format(direction=direction, n=f"{int(count.sum()):,}"),
@@ -133,6 +136,7 @@ def _outline(rows: pd.DataFrame, direction: str, color: str) -> go.Scatter:
         customdata=floats(far)[:, None],
         mode="lines",
         line={"color": color, "width": 1.2, "shape": "hv"},
+        showlegend=False,
         fill="tozeroy",
         fillcolor=fade(color, 0.14),
         name=direction,
@@ -153,38 +157,13 @@ def _add_curve(figure: go.Figure, curve: pd.DataFrame, name: str, line: dict[str
             yaxis=WEIGHT_AXIS,
             mode="lines",
             line=line,
-            name=name,
-            hovertemplate=f"<b>{name}</b> "
-            + _("weight %{{y:.3f}} at margin %{{x:.2f}}, steepness {steepness}").format(
-                steepness=f"{steepness:.1f}"
-            )
+            name=_("{name}, steepness {steepness}").format(name=name, steepness=f"{steepness:.1f}"),
+            showlegend=True,
+            hovertemplate="<b>%{fullData.name}</b><br>"
+            + _("weight %{y:.3f} at margin %{x:.2f}")
             + "<extra></extra>",
         )
     )
-
-
-def _name_curves(figure: go.Figure, curves: dict[str, pd.DataFrame], low: float, theme: Theme) -> None:
-    filled = {color: rows[rows["margin"] >= low] for color, rows in curves.items() if len(rows)}
-    heights = {color: float(rows["weight"].iloc[0]) for color, rows in filled.items() if len(rows)}
-    plot_px = figure.layout.height - figure.layout.margin.t - figure.layout.margin.b
-    shifts = spread_labels([height / HEADROOM * plot_px for height in heights.values()])
-    for (color, height), shift in zip(heights.items(), shifts, strict=True):
-        name = _("tried") if color == "accent" and len(heights) > 1 else _("in use")
-        figure.add_annotation(
-            text=_("{name}, steepness {steepness}").format(
-                name=name, steepness=f"{float(curves[color]['steepness'].iloc[0]):.1f}"
-            ),
-            xref="paper",
-            x=0,
-            y=height,
-            yref=WEIGHT_AXIS,
-            xanchor="left",
-            yanchor="bottom",
-            xshift=4,
-            yshift=shift,
-            showarrow=False,
-            font={"color": getattr(theme, color), "size": 12},
-        )
 
 
 def _add_center(figure: go.Figure, curve: pd.DataFrame, center: float, theme: Theme) -> None:
@@ -261,7 +240,7 @@ def curve_by_epoch_figure(curve_frame: pd.DataFrame, theme: Theme, *, height: in
         theme: colours.
         height: pixels.
     """
-    figure = canvas(theme, height=height, title=_("Curve by epoch"), unit=_("pair weight"), r=72)
+    figure = canvas(theme, height=height, unit=_("pair weight"), r=72, t=28)
     epochs = list(dict.fromkeys(curve_frame["epoch"]))
     if not epochs:
         return say_empty(figure, theme, _("No epoch yet"))
@@ -292,6 +271,6 @@ def curve_by_epoch_figure(curve_frame: pd.DataFrame, theme: Theme, *, height: in
 
 def _spaced(ends: list[tuple[int, float, str]], height: int) -> list[tuple[str, float, str]]:
     # As many labels as fit between the first and the last, whose labels always stand.
-    room = max(2, (height - 84) // 30)
+    room = max(2, (height - 72) // 30)
     every = np.unique(np.linspace(0, len(ends) - 1, min(len(ends), room)).round().astype(int))
     return [(_("epoch {epoch}").format(epoch=ends[i][0]), ends[i][1], ends[i][2]) for i in every]
