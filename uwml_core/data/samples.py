@@ -35,6 +35,6 @@ mean emoji_pairs?
         return path
     if path.is_dir():
         raise DataError(str(source), "is a folder; expected a Parquet file or the name of a shipped set")
-    near = difflib.get_close_matches(str(source), SAMPLES, n=2)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"shipped: {', '.join(SAMPLES)}"
+    near = difflib.get_close_matches(str(source), SAMPLES, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"shipped: {', '.join(SAMPLES)}"
     raise DataError(str(source), f"is neither a file nor a shipped sample set; {hint}")

@@ -90,18 +90,19 @@ def epoch_batches(seed: int, epoch: int, rows: Ints, labels: npt.NDArray[np.inte
 
 
 def _spread(picked: Ints, labels: npt.NDArray[np.integer], spare: Ints) -> Ints:
-    """Give each batch of a single label a row of another one, from the spare rows or a mixed batch."""
+    """Give each batch of a single label a row of another one, from the spare rows or another batch."""
     batch_labels = labels[picked]
     for batch in np.flatnonzero((batch_labels == batch_labels[:, :1]).all(axis=1)):
-        label = labels[picked[batch, 0]]
-        useful = spare[labels[spare] != label]
+        label = int(labels[picked[batch, 0]])
+        if (labels[picked[batch]] != label).any():
+            continue  # an earlier exchange mixed it
+        useful = np.flatnonzero(labels[spare] != label)
         if len(useful):
-            spare = np.where(spare == useful[0], picked[batch, 0], spare)
-            picked[batch, 0] = useful[0]
+            picked[batch, 0], spare[useful[0]] = spare[useful[0]], picked[batch, 0]
             continue
         for other in range(len(picked)):
-            column = _exchangeable(labels[picked[other]], int(label))
-            if other != batch and column is not None:
+            column = _exchangeable(labels[picked[other]], label)
+            if column is not None:
                 picked[batch, 0], picked[other, column] = picked[other, column], picked[batch, 0]
                 break
     return picked
