@@ -23,10 +23,10 @@ Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 def plain_infonce(temperature: float) -> Loss:
-    """Symmetric InfoNCE as it is usually written, with one matrix product."""
+    """Symmetric InfoNCE as CLIP's code writes it: one matrix product, the scale on the features."""
 
     def loss(image: torch.Tensor, text: torch.Tensor) -> torch.Tensor:
-        logits = F.normalize(image, dim=1) @ F.normalize(text, dim=1).T / temperature
+        logits = (1 / temperature) * F.normalize(image, dim=1) @ F.normalize(text, dim=1).T
         target = torch.arange(len(logits))
         return (F.cross_entropy(logits, target) + F.cross_entropy(logits.T, target)) / 2
 

@@ -60,13 +60,8 @@ class _SharedExp(torch.autograd.Function):
     def forward(
         ctx: Any, image: torch.Tensor, text: torch.Tensor, same: torch.Tensor | None, scale: float
     ) -> tuple[torch.Tensor, ...]:
-        norms = row_norms(image, text)
-        # The scale rides on the smaller operand, so the [B, B] logits need no pass of their own for it.
-        image_BD, text_BD = image * (scale / norms[0])[:, None], text / norms[1][:, None]
-        logits_BB = image_BD @ text_BD.T
-        positive = logits_BB.diagonal().clone()
-        _mask(logits_BB, same)
-        hardest, index = hardest_negatives(logits_BB)
+        image_BD, text_BD, norms = _unit_rows(image, text, scale)
+        logits_BB, positive, hardest, index = _logits(image_BD, text_BD, same)
         exp_BB = logits_BB.exp_()
         negatives = torch.stack((exp_BB.sum(1), exp_BB.sum(0)))
         log_odds = negatives.log() - positive
@@ -100,23 +95,18 @@ class _ExpPerDirection(torch.autograd.Function):
     def forward(
         ctx: Any, image: torch.Tensor, text: torch.Tensor, same: torch.Tensor | None, scale: torch.Tensor
     ) -> tuple[torch.Tensor, ...]:
-        norms = row_norms(image, text)
-        image_BD, text_BD = image / norms[0][:, None], text / norms[1][:, None]
-        logits_BB = image_BD @ text_BD.T
-        positive = logits_BB.diagonal().clone()
-        _mask(logits_BB, same)
-        hardest, index = hardest_negatives(logits_BB)
-        shift = (hardest * scale).masked_fill_(index < 0, 0.0)
-        logits_BB.mul_(scale)
+        image_BD, text_BD, norms = _unit_rows(image, text, scale)
+        logits_BB, positive, hardest, index = _logits(image_BD, text_BD, same)
+        shift = hardest.masked_fill(index < 0, 0.0)
         row_BB = torch.sub(logits_BB, shift[0][:, None]).exp_()
         column_BB = logits_BB.sub_(shift[1]).exp_()
         negatives = torch.stack((row_BB.sum(1), column_BB.sum(0)))
-        log_odds = negatives.log() + (shift - positive * scale)
+        log_odds = negatives.log() + (shift - positive)
         mass = log_odds.sigmoid()
         # 1 - p over the shifted sum is what each exponential counts for; 0 where there are no negatives.
         per_exp = torch.where(index < 0, 0.0, mass / negatives)
         ctx.save_for_backward(image_BD, text_BD, row_BB, column_BB, per_exp, mass, norms, scale)
-        out = (positive, hardest, index, mass, norms)
+        out = (positive / scale, hardest / scale, index, mass, norms)
         ctx.mark_non_differentiable(*out)
         return negative_odds_to_loss(log_odds), *out
 
@@ -128,26 +118,39 @@ class _ExpPerDirection(torch.autograd.Function):
             row, column = grad * per_exp
             grad_BB = torch.mul(row_BB, row[:, None]).addcmul_(column_BB, column[None, :])
             grad_BB.diagonal().copy_((grad * mass).sum(0).neg_())
-            image_grad, text_grad = grad_BB @ text_BD, grad_BB.T @ image_BD
+            image_grad = grad_BB @ text_BD
             # sum(grad_BB * similarity), without keeping the similarities
-            scale_grad = (image_grad * image_BD).sum().reshape(scale.shape)
+            scale_grad = (image_grad * image_BD).sum() / scale if ctx.needs_input_grad[3] else None
             return (
-                _through_norm(image_grad * scale, image_BD, norms[0], 1.0),
-                _through_norm(text_grad * scale, text_BD, norms[1], 1.0),
+                _through_norm(image_grad, image_BD, norms[0], scale),
+                _through_norm(grad_BB.T @ image_BD, text_BD, norms[1], 1.0),
                 None,
-                scale_grad if ctx.needs_input_grad[3] else None,
+                scale_grad,
             )
 
 
-def _mask(logits_BB: torch.Tensor, same: torch.Tensor | None) -> None:
+def _unit_rows(
+    image: torch.Tensor, text: torch.Tensor, scale: float | torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    # The scale rides on one operand, so the [B, B] logits need no pass of their own for it.
+    norms = row_norms(image, text)
+    return image * (scale / norms[0])[:, None], text / norms[1][:, None], norms
+
+
+def _logits(
+    image_BD: torch.Tensor, text_BD: torch.Tensor, same: torch.Tensor | None
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    logits_BB = image_BD @ text_BD.T
+    positive = logits_BB.diagonal().clone()
     if same is None:
         logits_BB.fill_diagonal_(-torch.inf)
     else:
         logits_BB.masked_fill_(same, -torch.inf)
+    return logits_BB, positive, *hardest_negatives(logits_BB)
 
 
 def _through_norm(
-    grad_BD: torch.Tensor, scaled_BD: torch.Tensor, norm: torch.Tensor, scale: float
+    grad_BD: torch.Tensor, scaled_BD: torch.Tensor, norm: torch.Tensor, scale: float | torch.Tensor
 ) -> torch.Tensor:
     # With scaled = scale * x / |x|: dx = (scale / |x|) (g - u (u . g)), u the unit row.
     factor = (scale / norm)[:, None]

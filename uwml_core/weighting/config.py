@@ -135,7 +135,7 @@ class UWMLConfig:
             )
         if self.learnable_temperature and self.base == "triplet":
             raise ValueError(
-                "learnable_temperature=True has no effect with base='triplet', which has no temperature; drop it"
+                "learnable_temperature=True has no effect with base='triplet', which has none; drop it"
             )
 
     def _check(self, name: str, parameter: Parameter) -> None:
