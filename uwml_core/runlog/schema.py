@@ -192,6 +192,26 @@ SNAPSHOTS = Table(
     ),
 )
 
+NEIGHBORS = Table(
+    name="neighbors",
+    columns=(
+        _LAST_STEP,
+        _SEGMENT,
+        _EPOCH,
+        _SPLIT,
+        _DIRECTION,
+        _ITEM,
+        _col("caption", pa.int16(), "caption index within the item"),
+        _col("negative_item_id", pa.int32(), "item of the wrong candidate: its label differs"),
+        _col("negative_caption", pa.int16(), "caption index of the wrong candidate"),
+        _col("similarity", pa.float32(), "similarity to the wrong candidate", "cosine"),
+        _col("rank", pa.int16(), "place among the wrong candidates, 1 is the nearest", "rank"),
+        _col("positive_similarity", pa.float32(), "similarity to the positive", "cosine"),
+    ),
+    dictionary=("step", "segment", "epoch", "split", "direction", "caption", "negative_caption", "rank"),
+    byte_stream_split=("item_id", "negative_item_id", "similarity", "positive_similarity"),
+)
+
 ITEMS = Table(
     name="items",
     columns=(
@@ -206,7 +226,24 @@ ITEMS = Table(
     ),
 )
 
-TABLES: Mapping[str, Table] = {table.name: table for table in (STEPS, PAIRS, EVALS, RANKS, EVENTS, SNAPSHOTS)}
+# A folder of whole files named by key, not of parts: outside TABLES, read by ``runlog.projections``.
+PROJECTIONS = Table(
+    name="projections",
+    columns=(
+        _LAST_STEP,
+        _EPOCH,
+        _ITEM,
+        _col("modality", pa.dictionary(pa.int32(), pa.string()), "modality of the point"),
+        _col("x", pa.float32(), "horizontal place in the layout, the same axes at every step"),
+        _col("y", pa.float32(), "vertical place in the layout"),
+    ),
+    dictionary=("step", "epoch", "modality"),
+    byte_stream_split=("item_id", "x", "y"),
+)
+
+TABLES: Mapping[str, Table] = {
+    table.name: table for table in (STEPS, PAIRS, EVALS, RANKS, EVENTS, SNAPSHOTS, NEIGHBORS)
+}
 
 
 def schema(table: str, directions: tuple[str, str]) -> pa.Schema:

@@ -1,0 +1,56 @@
+"""``uwml project``: lay a run's snapshots out for the embedding map."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from uwml_core.projection.progress import Progress
+
+HELP = "lay a run's snapshots out for the embedding map"
+
+_NICENESS = 10
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("run", type=Path, metavar="RUN", help="folder of the run")
+    parser.add_argument("--method", choices=("umap", "pca"), default="umap", help="default: umap")
+    parser.add_argument(
+        "--neighbors", type=int, default=15, help="neighbors kept together, 2 to 200 (default: 15)"
+    )
+    parser.add_argument(
+        "--min-dist", type=float, default=0.1, help="least distance of points, 0 to 1 (default: 0.1)"
+    )
+    parser.add_argument("--metric", choices=("cosine", "euclidean"), default="cosine", help="default: cosine")
+    parser.add_argument("--seed", type=int, default=42, help="default: 42")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compute the layout, or find it computed; prints its file. Returns the exit code, 143 after SIGTERM."""
+    # torch takes seconds to load: not before the words of the command line are known to be right
+    from uwml_core.projection import ProjectionParameters
+    from uwml_core.projection.job import project
+    from uwml_core.runlog.reader import open_run
+
+    signal.signal(signal.SIGTERM, _end)
+    # the page that waits for it goes first
+    os.nice(_NICENESS)
+    chosen = {name: getattr(args, name) for name in ("method", "neighbors", "min_dist", "metric", "seed")}
+    print(project(open_run(args.run), ProjectionParameters(**chosen), None if args.quiet else _report))
+    return 0
+
+
+def _report(progress: Progress) -> None:
+    print(f"{progress.done} of {progress.total} snapshots laid out", file=sys.stderr, flush=True)
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
