@@ -21,9 +21,11 @@ def host(array: Any) -> NDArray[Any]:
     return np.asarray(array)
 
 
-def joined(arrays: Sequence[Any]) -> NDArray[Any]:
-    """Arrays ``[2, n_k]`` side by side as one NumPy array ``[2, sum n_k]``."""
-    return host(array_namespace(arrays[0]).concat(list(arrays), axis=1))
+def joined(arrays: Sequence[Any], axis: int) -> NDArray[Any]:
+    """Arrays side by side along an axis as one NumPy array."""
+    if all(hasattr(array, "detach") for array in arrays):
+        return host(array_namespace(arrays[0]).concat(list(arrays), axis=axis))
+    return np.concatenate([host(array) for array in arrays], axis=axis)
 
 
 def stacked(values: Sequence[Any], width: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -50,6 +52,11 @@ def scalar_values(values: Sequence[Any]) -> list[Any]:
     return result
 
 
+def kept(values: Any) -> Any:
+    """What the writer thread may read later: a tensor itself, a copy of anything else."""
+    return values if hasattr(values, "detach") else np.array(values)
+
+
 def integers(values: Any, dtype: Any, name: str) -> NDArray[Any]:
     """Copy of whole numbers as an array ``[n]`` of a smaller integer type.
 
@@ -61,8 +68,9 @@ def integers(values: Any, dtype: Any, name: str) -> NDArray[Any]:
         raise ValueError(
             f"{name} has shape {array.shape} and type {array.dtype}; expected one whole number per pair"
         )
-    cast = array.astype(dtype)
-    if cast.dtype.itemsize < array.dtype.itemsize and not np.array_equal(cast, array):
-        limit = np.iinfo(dtype).max
-        raise ValueError(f"{name} holds {int(np.abs(array).max())}; expected numbers up to {limit}")
-    return cast
+    limits = np.iinfo(dtype)
+    if array.size and not limits.min <= array.min() <= array.max() <= limits.max:
+        raise ValueError(
+            f"{name} runs from {array.min()} to {array.max()}; expected {limits.min} to {limits.max}"
+        )
+    return array.astype(dtype)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from uwml_core.runlog import columns
-from uwml_core.runlog.arrays import joined, scalar_values, stacked
+from uwml_core.runlog.arrays import integers, joined, scalar_values, stacked
 from uwml_core.runlog.records import EventRecord, RowsRecord, SnapshotRecord, StepRecord
 from uwml_core.runlog.schema import EVENTS, PAIRS, SNAPSHOTS, STEPS, TABLES
 
@@ -75,9 +75,9 @@ def pairs_table(records: Sequence[StepRecord], directions: Directions) -> pa.Tab
     per_step = {name: np.array([getattr(r, name) or 0 for r in records]) for name in ("step", "epoch")}
     repeated = {name: np.tile(np.repeat(values, sizes), 2)[order] for name, values in per_step.items()}
     epoch_known = np.repeat([record.epoch is not None for record in records], 2 * sizes)
-    item, caption, known = _batch_columns(records)
+    item, caption, known = _batch_columns(records, sizes)
     floats = {
-        name: joined([getattr(record.last, name) for record in records]).ravel()[order].astype(np.float32)
+        name: joined([getattr(record.last, name) for record in records], 1).ravel()[order].astype(np.float32)
         for name in _ANCHOR_FLOATS
     }
     negative, has_negative = _negatives(records, sizes, order)
@@ -100,18 +100,24 @@ def _step_major(sizes: NDArray[Any]) -> NDArray[np.intp]:
     return np.argsort(record_of_row, kind="stable")
 
 
-def _batch_columns(records: Sequence[StepRecord]) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
-    item = np.concatenate([record.item_ids for record in records])
-    blank = [np.zeros(len(r.item_ids), np.int16) if r.captions is None else r.captions for r in records]
-    known = np.repeat([r.captions is not None for r in records], [len(r.item_ids) for r in records])
-    return item, np.concatenate(blank), known
+def _batch_columns(
+    records: Sequence[StepRecord], sizes: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
+    """Item ids and captions of the joined batches, and which captions are known."""
+    item = integers(joined([record.item_ids for record in records], 0), np.int32, "item_ids")
+    known = np.repeat([record.captions is not None for record in records], sizes)
+    caption = np.zeros(len(item), np.int16)
+    given = [record.captions for record in records if record.captions is not None]
+    if given:
+        caption[known] = integers(joined(given, 0), np.int16, "captions")
+    return item, caption, known
 
 
 def _negatives(
     records: Sequence[StepRecord], sizes: NDArray[Any], order: NDArray[np.intp]
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Position of each row's negative among the joined batches, and whether it lies in its batch."""
-    index = joined([record.last.negative_index for record in records])
+    index = joined([record.last.negative_index for record in records], 1)
     inside = (index >= 0) & (index < np.repeat(sizes, sizes))
     start = np.repeat(np.cumsum(sizes) - sizes, sizes)
     return np.where(inside, index + start, 0).ravel()[order], inside.ravel()[order]

@@ -33,7 +33,9 @@ class RecordBuffer:
     def __init__(self, *, batch: int, capacity: int, patience_s: float = 30.0) -> None:
         self._batch, self._capacity, self._patience_s = batch, capacity, patience_s
         self._records: list[Record] = []
-        self._changed = threading.Condition()
+        # a plain lock: entering it costs the training thread no Python call
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._closing = False
         self._hung = False
         self._requested = self._served = 0
@@ -42,7 +44,7 @@ class RecordBuffer:
 
     def put(self, record: Record) -> None:
         """Append a record; blocks while the buffer is full."""
-        with self._changed:
+        with self._lock:
             if len(self._records) >= self._capacity and not self._wait_for_room():
                 self._dropped += 1
                 return

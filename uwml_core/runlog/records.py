@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 @dataclass(slots=True)
 class StepRecord:
-    """One optimizer step; ``last`` is kept by reference and read in the writer thread.
+    """One optimizer step, read in the writer thread.
 
-    ``item_ids`` is int32 ``[batch]``, ``captions`` int16 ``[batch]`` or None.
+    ``last`` and tensors are kept by reference. ``item_ids`` are whole numbers ``[batch]``, ``captions``,
+    too, or None.
     """
 
     step: int
@@ -24,8 +25,8 @@ class StepRecord:
     step_time_ms: Any
     telemetry_time_ms: float | None
     last: Any
-    item_ids: NDArray[np.int32]
-    captions: NDArray[np.int16] | None
+    item_ids: Any
+    captions: Any
     scalars: dict[str, Any]
 
 
@@ -61,4 +62,19 @@ class SnapshotRecord:
     splits: list[str]
 
 
-Record = StepRecord | EventRecord | RowsRecord | SnapshotRecord
+@dataclass(slots=True)
+class NeighborsRecord:
+    """Nearest wrong candidates at one snapshot: n ids and splits, and columns of equal length.
+
+    ``values["row"]`` is the position among the ids, ``values["direction"]`` that of the direction.
+    """
+
+    step: int
+    epoch: int | None
+    caption: int
+    item_ids: NDArray[np.int32]
+    splits: list[str]
+    values: dict[str, NDArray[Any]]
+
+
+Record = StepRecord | EventRecord | RowsRecord | SnapshotRecord | NeighborsRecord

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import warnings
+import weakref
 
 from uwml_core.runlog.buffer import RecordBuffer
 from uwml_core.runlog.jobs import JobMaker
 from uwml_core.runlog.opening import OpenRun
-from uwml_core.runlog.records import Record
 from uwml_core.runlog.thread import WriterThread
 
 
@@ -25,6 +26,7 @@ class Session:
     Attributes:
         opened: the run's folder, run.json, lock and segment.
         directions: names of both directions, from run.json.
+        put: hands a record to the writer thread; blocks while too many wait.
         step: last step logged; the one before the segment's first at the beginning.
     """
 
@@ -43,11 +45,9 @@ class Session:
             restore=opened.restore,
             last_step=lambda: self.step,
         )
+        self.put = self._buffer.put
         self._thread.start()
-
-    def put(self, record: Record) -> None:
-        """Hand a record to the writer thread."""
-        self._buffer.put(record)
+        _open.add(self)
 
     def check(self) -> None:
         """Report a problem of the thread, if there is one.
@@ -75,6 +75,7 @@ class Session:
         if self._closed:
             return False
         self._closed = True
+        _open.discard(self)
         self._thread.finish(status)
         self.opened.lock.release()
         self._report()
@@ -88,3 +89,13 @@ class Session:
         if self._strict:
             raise TelemetryError(message) from problem.error
         warnings.warn(message, TelemetryWarning, stacklevel=4)
+
+
+_open: weakref.WeakSet[Session] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    # a loop that never calls close() keeps what it logged
+    for session in list(_open):
+        session.close("stopped")

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
 import time
-import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import numpy as np
-
-from uwml_core.runlog.arrays import integers
+from uwml_core.runlog.arrays import kept
 from uwml_core.runlog.items import write_items
+from uwml_core.runlog.nearest import Nearest
 from uwml_core.runlog.null import NullLogger
 from uwml_core.runlog.opening import open_for_writing
 from uwml_core.runlog.records import EventRecord, Record, StepRecord
@@ -24,18 +21,19 @@ from uwml_core.runlog.rows import (
     Where,
     check_batch,
     check_direction,
+    check_numbers,
     eval_rows,
     rank_rows,
-    snapshot_record,
 )
 from uwml_core.runlog.runfile import CLOSED_STATUSES, RunInUseError
 from uwml_core.runlog.session import Session, TelemetryError, TelemetryWarning
+from uwml_core.runlog.snapshot_log import SnapshotLog
 from uwml_core.runlog.warmup import warm_up
 
-__all__ = ["NullLogger", "RunInUseError", "RunLogger", "TelemetryError", "TelemetryWarning"]
+__all__ = ["Nearest", "NullLogger", "RunInUseError", "RunLogger", "TelemetryError", "TelemetryWarning"]
 
 
-class RunLogger:
+class RunLogger(SnapshotLog):
     """Writes the run log of one training run into ``root/run_id``.
 
     A thread turns what is logged into Parquet parts that can be read at once. Errors there (full disk,
@@ -103,7 +101,6 @@ class RunLogger:
         self._began = self._last_call = time.perf_counter()
         self._timed = False
         self._telemetry_time_ms: float | None = None
-        _open_logs.add(self)
         if opened.segment:
             self.log_event("resume", f"resumed at step {opened.first_step}", segment=opened.segment)
 
@@ -124,7 +121,8 @@ class RunLogger:
         """Log one optimizer step; takes references and returns at once.
 
         Args:
-            last: the step's ``StepDiagnostics``, or anything with its fields; not to be changed later.
+            last: the step's ``StepDiagnostics``, or anything with its fields. It and all tensors are
+                kept by reference and read later, so they must not be changed in place.
             item_ids: whole numbers ``[batch]``, rows of the data set.
             captions: caption index within the item ``[batch]``, or None.
             step: number of the step, larger than the one before; counted on when None.
@@ -138,9 +136,10 @@ class RunLogger:
         """
         start = time.perf_counter()
         self._session.check()
-        ids = integers(item_ids, np.int32, "item_ids")
-        drawn = None if captions is None else integers(captions, np.int16, "captions")
-        check_batch(last, self.directions, len(ids), drawn)
+        check_batch(last, self.directions, item_ids, captions)
+        if self._telemetry_time_ms is None:
+            # once, as it costs more than the rest; the writer thread looks at every step
+            check_numbers(item_ids, captions)
         self._session.step = number = self._next_step(step)
         if step_time_ms is None and self._timed:
             step_time_ms = (start - self._last_call) * 1e3
@@ -154,8 +153,8 @@ class RunLogger:
             step_time_ms,
             self._telemetry_time_ms,
             last,
-            ids,
-            drawn,
+            kept(item_ids),
+            None if captions is None else kept(captions),
             scalars,
         )
         self._last_call, self._timed = start, True
@@ -208,30 +207,6 @@ class RunLogger:
         check_direction(direction, self.directions)
         self._put(rank_rows(where, direction, item_ids, captions, ranks))
 
-    def log_snapshot(
-        self,
-        *,
-        embeddings: Mapping[str, Any],
-        item_ids: Any,
-        labels: Any,
-        splits: str | Sequence[str],
-        step: int | None = None,
-        epoch: int | None = None,
-    ) -> None:
-        """Log embeddings of a fixed sample; a second snapshot of the same step replaces the first.
-
-        Args:
-            embeddings: per modality an array ``[n, dim]`` of unit-norm rows; stored as float16.
-            item_ids, labels: whole numbers ``[n]``.
-            splits: one split, or one per row.
-            step, epoch: last completed step, that of the log when None, and its epoch.
-
-        Raises:
-            ValueError: if shapes or lengths differ, naming them.
-        """
-        where = self._where(step, epoch, "")
-        self._put(snapshot_record(where, embeddings, item_ids, labels, splits))
-
     def log_items(self, **described: Any) -> str:
         """Write the data set's items once, beside the runs; see ``items.write_items`` for the arguments.
 
@@ -265,7 +240,6 @@ class RunLogger:
         """
         if status not in CLOSED_STATUSES:
             raise ValueError(f"status={status!r} is unknown; choose one of {', '.join(CLOSED_STATUSES)}")
-        _open_logs.discard(self)
         self._session.close(status)
 
     def __enter__(self) -> Self:
@@ -292,12 +266,3 @@ class RunLogger:
         self._timed = False
         if record is not None:
             self._session.put(record)
-
-
-_open_logs: weakref.WeakSet[RunLogger] = weakref.WeakSet()
-
-
-@atexit.register
-def _close_open_logs() -> None:
-    for log in list(_open_logs):
-        log.close("stopped")
