@@ -30,11 +30,10 @@ def align(
         >>> bool(np.allclose(align(square @ [[0.0, 1.0], [-1.0, 0.0]] + 5.0, square), square))
         True
     """
-    moving = moving.astype(np.float64)
     known = np.ones(len(moving), bool) if common is None else common
     if not known.any():
-        return moving
-    here, there = moving[known], fixed[known].astype(np.float64)
+        return np.asarray(moving, dtype=np.float64)
+    here, there = moving[known].astype(np.float64), fixed[known].astype(np.float64)
     middle, target = here.mean(axis=0), there.mean(axis=0)
     left, _, right = np.linalg.svd((here - middle).T @ (there - target))
     aligned: NDArray[np.float64] = (moving - middle) @ (left @ right) + target

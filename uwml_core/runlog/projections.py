@@ -122,9 +122,10 @@ def write_projection(path: Path, snapshots: Sequence[PlacedSnapshot], parameters
 def read_projection(path: Path) -> pd.DataFrame | None:
     """Frame ``[step, epoch, item_id, modality, x, y]`` of a layout; None where the file cannot be read."""
     try:
-        frame = pq.read_table(path, columns=[column.name for column in PROJECTIONS.columns]).to_pandas()
+        table = pq.read_table(path, columns=[column.name for column in PROJECTIONS.columns])
     except (OSError, pa.ArrowException):
         return None
+    frame: pd.DataFrame = table.to_pandas()
     return frame
 
 
@@ -141,7 +142,8 @@ def read_parameters(path: Path) -> dict[str, Any]:
 
 def placed_snapshots(frame: pd.DataFrame) -> list[PlacedSnapshot]:
     """A frame of ``read_projection`` snapshot by snapshot."""
-    return [_placed(int(step), rows) for step, rows in frame.groupby("step", sort=True)]  # type: ignore[call-overload]
+    steps = np.unique(frame["step"].to_numpy(np.int64))
+    return [_placed(int(step), frame[frame["step"] == step]) for step in steps]
 
 
 def _placed(step: int, rows: pd.DataFrame) -> PlacedSnapshot:

@@ -113,7 +113,7 @@ def _snapshot(step: int, rows: pa.Table) -> Snapshot:
 
 
 def _integers(rows: pa.Table, name: str) -> NDArray[np.int64]:
-    return rows[name].fill_null(-1).to_numpy().astype(np.int64)
+    return np.asarray(rows[name].fill_null(-1).to_numpy(), dtype=np.int64)
 
 
 def _unit_vectors(column: pa.Array) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
