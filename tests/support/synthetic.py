@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from uwml_core.runlog.writer import RunLogger
+from uwml_core.runlog.writer import Nearest, RunLogger
 from uwml_core.weighting import (
     DirectionController,
     UWMLConfig,
@@ -29,9 +29,10 @@ from uwml_core.weighting import (
     stage_steepness,
 )
 
-TABLES = ("steps", "pairs", "evals", "ranks", "events", "items", "snapshots")
+TABLES = ("steps", "pairs", "evals", "ranks", "events", "items", "snapshots", "neighbors")
 MODALITIES = {("i2t", "t2i"): ("image", "text"), ("v2t", "t2v"): ("video", "text")}
 CAPTIONS = 3
+NEAREST = 5
 GROUPS = ("animals", "food", "flags & signs")
 FINISHED = frozenset({"finished", "stopped", "failed"})
 
@@ -147,6 +148,7 @@ def _end_epoch(log: RunLogger, world: World, plan: Plan, step: int) -> None:
             ranks=rank,
         )
     log.log_snapshot(step=step, epoch=epoch, **world.snapshot(step))
+    log.log_neighbors(step=step, epoch=epoch, **world.neighbors(step))
     log.log_event("checkpoint", f"checkpoint after epoch {epoch}", step=step, epoch=epoch)
 
 
@@ -298,6 +300,33 @@ class World:
             "labels": self.labels,
             "splits": self.splits.tolist(),
         }
+
+    def neighbors(self, step: int) -> dict[str, Any]:
+        """Keyword arguments of ``log_neighbors``.
+
+        Every third item keeps its nearest wrong candidate, the item two further on; the others change
+        theirs. Train margins grow with training, most for every fifth item.
+        """
+        plan = self._plan
+        ids = np.arange(plan.items)
+        trained = (step + 1) / max(self._total, 1)
+        nearest = {}
+        for d, direction in enumerate(plan.directions):
+            # draws of its own, so that a run's other tables do not depend on this one
+            random = np.random.default_rng((plan.seed, step, d))
+            negative = np.stack([np.resize(random.permutation(self._wrong(k)), NEAREST) for k in ids])
+            negative[::3, 0] = (ids[::3] + 2) % plan.items
+            positive = 0.2 + 0.5 * trained + random.normal(0.0, 0.02, plan.items)
+            growth = np.where(self.splits == "train", 0.2 + 0.2 * (ids % 5 == 0), 0.05)
+            margin = -0.1 + growth * trained + self._ability + random.normal(0.0, 0.02, plan.items)
+            fall = np.arange(NEAREST) * 0.02
+            nearest[direction] = Nearest(negative, (positive - margin)[:, None] - fall, positive)
+        return {"nearest": nearest, "item_ids": ids, "splits": self.splits.tolist()}
+
+    def _wrong(self, item: int) -> np.ndarray:
+        """Items of another label, the one two further on left out."""
+        others = np.flatnonzero(self.labels != self.labels[item])
+        return others[others != (item + 2) % self._plan.items]
 
     def items(self) -> dict[str, Any]:
         """Keyword arguments of ``log_items``; the last item has no picture."""

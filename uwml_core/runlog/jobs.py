@@ -11,8 +11,16 @@ from typing import TypeVar
 import pyarrow as pa
 
 from uwml_core.runlog import assemble
+from uwml_core.runlog.nearest import neighbors_table
 from uwml_core.runlog.parts import part_name, write_parquet
-from uwml_core.runlog.records import EventRecord, Record, RowsRecord, SnapshotRecord, StepRecord
+from uwml_core.runlog.records import (
+    EventRecord,
+    NeighborsRecord,
+    Record,
+    RowsRecord,
+    SnapshotRecord,
+    StepRecord,
+)
 from uwml_core.runlog.schema import TABLES
 from uwml_core.runlog.watch import StepWatch
 
@@ -52,6 +60,7 @@ class JobMaker:
         if events:
             made.append(self._numbered("events", assemble.events_table(events, self._directions)))
         made += [self._snapshot_job(record) for record in _only(records, SnapshotRecord)]
+        made += [self._neighbors_job(record) for record in _only(records, NeighborsRecord)]
         return made + self._step_jobs(steps)
 
     def _step_jobs(self, steps: list[StepRecord]) -> list[Job]:
@@ -70,6 +79,10 @@ class JobMaker:
     def _snapshot_job(self, record: SnapshotRecord) -> Job:
         data = assemble.snapshot_table(record, self.segment, self._directions)
         return Job(table="snapshots", first=record.step, last=record.step, data=data)
+
+    def _neighbors_job(self, record: NeighborsRecord) -> Job:
+        data = neighbors_table(record, self.segment, self._directions)
+        return Job(table="neighbors", first=record.step, last=record.step, data=data)
 
     def _numbered(self, name: str, data: pa.Table) -> Job:
         first = self._rows.get(name, 0)

@@ -28,6 +28,9 @@ class NullLogger:
     def log_snapshot(self, *values: Any, **named: Any) -> None:
         """Do nothing."""
 
+    def log_neighbors(self, *values: Any, **named: Any) -> None:
+        """Do nothing."""
+
     def log_items(self, **described: Any) -> str:
         """Do nothing; return no fingerprint."""
         return ""

@@ -1,8 +1,8 @@
 """Part files: their names, and writing one so that a reader sees all of it or nothing.
 
-``part-<segment>-<first>-<last>.parquet``: first and last are steps for ``steps``, ``pairs`` and
-``snapshots``. Of ``evals``, ``ranks`` and ``events`` several parts may belong to one step, so there
-they are row numbers within the segment.
+``part-<segment>-<first>-<last>.parquet``: first and last are steps for ``steps``, ``pairs``,
+``snapshots`` and ``neighbors``. Of ``evals``, ``ranks`` and ``events`` several parts may belong to one
+step, so there they are row numbers within the segment.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from uwml_core.runlog.schema import Table
 
-STEP_NAMED = frozenset({"steps", "pairs", "snapshots"})
+STEP_NAMED = frozenset({"steps", "pairs", "snapshots", "neighbors"})
 
 _NAME = re.compile(r"part-(\d+)-(-?\d+)-(-?\d+)\.parquet")
 
