@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from uwml_core.weighting import DirectionController, direction_names, replay_controller
+from uwml_core.weighting.exact import RunningSums
 
 NAMES = ("i2t", "t2i")
 gaps = st.lists(st.tuples(st.floats(-2, 2), st.floats(-2, 2)), min_size=1, max_size=60)
@@ -62,9 +64,55 @@ def test_weights_sum_to_one_and_respect_the_smallest(rows, kwargs) -> None:
         assert min(first, second) >= kwargs["min_weight"] - 1e-12
 
 
-@given(gaps, parameters)
+finite = st.floats(-1e150, 1e150)
+awkward = st.one_of(finite, st.sampled_from([math.nan, math.inf, -math.inf, 5e-324, -0.0]))
+awkward_gaps = st.lists(st.tuples(awkward, awkward), max_size=60)
+
+
+@given(st.one_of(gaps, awkward_gaps), parameters)
 def test_replay_equals_the_live_controller_bit_for_bit(rows, kwargs) -> None:
-    assert replay_controller(rows, NAMES, **kwargs) == feed(DirectionController(**kwargs), rows)
+    replayed = replay_controller(np.array(rows).reshape(-1, 2), **kwargs)
+    assert replayed.tolist() == [list(row) for row in feed(DirectionController(**kwargs), rows)]
+
+
+@given(st.one_of(gaps, awkward_gaps), parameters, st.integers(0, 60), st.integers(1, 20))
+def test_many_steps_at_once_leave_the_same_state_as_one_by_one(rows, kwargs, cut: int, after: int) -> None:
+    one_by_one, at_once = DirectionController(**kwargs), DirectionController(**kwargs)
+    want = feed(one_by_one, rows)
+    parts = [at_once.update_many(np.array(part).reshape(-1, 2)) for part in (rows[:cut], rows[cut:])]
+    assert np.concatenate(parts).tolist() == [list(row) for row in want]
+    more = [(0.1 * k, 0.3) for k in range(after)]
+    assert feed(at_once, more) == feed(one_by_one, more)
+
+
+@pytest.mark.parametrize("window", [1, 7, 200, 20_000])
+@pytest.mark.parametrize("update_every", [1, 3, 10])
+def test_long_replay_equals_the_live_controller_bit_for_bit(window: int, update_every: int) -> None:
+    random = np.random.default_rng(window)
+    rows = random.normal(0.1, 0.05, (1500, 2)) * 10.0 ** random.integers(-9, 1, (1500, 1))
+    rows[random.integers(0, 1500, 40), random.integers(0, 2, 40)] = np.nan
+    kwargs = {"window": window, "update_every": update_every, "smoothing": 0.7, "min_weight": 0.0}
+    live = feed(DirectionController(**kwargs), rows.tolist())
+    assert replay_controller(rows, **kwargs).tolist() == [list(row) for row in live]
+
+
+@pytest.mark.parametrize(("mode", "want"), [("fixed", [0.8, 0.2]), ("off", [0.5, 0.5])], ids=["fixed", "off"])
+def test_replay_of_other_modes_is_constant(mode: str, want: list[float]) -> None:
+    replayed = replay_controller(np.array([[0.9, 0.0]] * 25), mode=mode, fixed=0.8)
+    np.testing.assert_allclose(replayed, [want] * 25)
+
+
+def test_replay_of_no_step_is_empty() -> None:
+    assert replay_controller(np.empty((0, 2))).shape == (0, 2)
+
+
+@given(
+    st.lists(st.floats(allow_nan=False, allow_infinity=False, min_value=-1e150, max_value=1e150)), st.data()
+)
+def test_running_sums_round_once_as_fsum_does(values: list[float], data) -> None:
+    start = data.draw(st.integers(0, len(values)))
+    stop = data.draw(st.integers(start, len(values)))
+    assert RunningSums(np.array(values)).over(start, stop) == math.fsum(values[start:stop])
 
 
 @given(gaps, parameters, st.integers(0, 60))
