@@ -42,7 +42,7 @@ def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="uwml", description="Train cross-modal retrieval and see what holds it up."
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    commands = parser.add_subparsers(dest="command", required=True)
     for name, module in modules.items():
         command = commands.add_parser(name, help=module.HELP, description=f"{module.HELP.capitalize()}.")
         module.add_arguments(command)

@@ -216,7 +216,7 @@ def test_a_file_that_is_no_parquet_is_named(tmp_path):
 
 def test_an_unknown_name_gets_near_ones(tmp_path):
     with pytest.raises(
-        DataError, match="emoji_pears: is neither a file nor a shipped.*did you mean emoji_pairs"
+        DataError, match=r"emoji_pears: is neither a file nor a shipped.*did you mean emoji_pairs"
     ):
         load_pairs("emoji_pears")
     with pytest.raises(DataError, match=f"shipped: {', '.join(SAMPLES)}"):

@@ -66,9 +66,7 @@ def load_checkpoint(run: Path) -> Checkpoint:
     if not run.is_dir():
         raise ValueError(f"resume={str(run)!r} is no folder; expected the folder of a run")
     if not path.is_file():
-        raise ValueError(
-            f"resume={str(run)!r} has no {FOLDER}/{FILE}; the run cannot be continued, start a new one"
-        )
+        raise ValueError(f"resume={str(run)!r} has no {FOLDER}/{FILE} to continue from; start a new run")
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch names no type: a torn file ends in any of five

@@ -45,9 +45,9 @@ def tie_aware_ranks(similarity: torch.Tensor, positive: torch.Tensor) -> tuple[F
     equal = similarity == best
     above = ((similarity > best) & ~positive).sum(dim=1)
     tied_negatives, tied_positives = (equal & ~positive).sum(dim=1), (equal & positive).sum(dim=1)
-    ranks = 1.0 + above + tied_negatives / (1.0 + tied_positives)
+    ranks = 1.0 + above + tied_negatives.to(torch.float64) / (1.0 + tied_positives)
     unknown = similarity.isnan().any(dim=1) | ~positive.any(dim=1)
-    ranks = ranks.to(torch.float64).masked_fill(unknown, torch.nan)
+    ranks = ranks.masked_fill(unknown, torch.nan)
     return ranks.numpy(), ((tied_negatives > 0) & ~unknown).numpy()
 
 

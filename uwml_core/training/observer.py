@@ -1,4 +1,4 @@
-"""Evaluation and snapshots of a model while it trains."""
+"""Evaluation, snapshots and nearest wrong candidates of a model while it trains."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from uwml_core.runlog.writer import RunLogger
 from uwml_core.training.batches import Corpus
 from uwml_core.training.encoders import TwoTower
 from uwml_core.training.evaluation import caption_candidates, retrieve, rsum
+from uwml_core.training.neighbors import NeighborSearch
 from uwml_core.training.probes import probe_rows
 
 _CHUNK = 256
@@ -19,7 +20,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Observer:
-    """Logs retrieval on the validation split and embeddings of the probes.
+    """Logs retrieval on the validation split, embeddings of the probes and what they are confused with.
 
     Args:
         corpus: the data.
@@ -41,9 +42,11 @@ class Observer:
         train, val = probe_rows(corpus.dataset, train_rows), probe_rows(corpus.dataset, val_rows)
         self._probes = np.concatenate([train, val])
         self._probe_splits = ["train"] * len(train) + ["val"] * len(val)
+        rows = np.concatenate([train_rows, val_rows])
+        self._search = NeighborSearch(corpus.dataset, self._probes, rows)
 
     def observe(self, model: TwoTower, *, step: int, epoch: int) -> dict[str, float]:
-        """Log one evaluation and one snapshot.
+        """Log one evaluation, and one snapshot with its neighbors.
 
         Args:
             model: the encoders; put in training mode afterwards.
@@ -83,16 +86,24 @@ class Observer:
         return {str(direction): value for direction, metric, value, _, _ in metrics if metric == "R@1"}
 
     def _snapshot(self, model: TwoTower, step: int, epoch: int) -> None:
-        embedded = (
-            self._embed_pictures(model, self._probes),
-            self._embed_texts(model, self._probes, np.zeros_like(self._probes)),
+        pool, n = self._search.pool, len(self._probes)
+        pictures, texts = (
+            self._embed_pictures(model, pool),
+            self._embed_texts(model, pool, np.zeros_like(pool)),
         )
         self._logger.log_snapshot(
             step=step,
             epoch=epoch,
-            embeddings=dict(zip(self._modalities, embedded, strict=True)),
+            embeddings=dict(zip(self._modalities, (pictures[:n], texts[:n]), strict=True)),
             item_ids=self._probes,
             labels=self._corpus.dataset.labels[self._probes],
+            splits=self._probe_splits,
+        )
+        self._logger.log_neighbors(
+            step=step,
+            epoch=epoch,
+            nearest=dict(zip(self._logger.directions, self._search.search(pictures, texts), strict=True)),
+            item_ids=self._probes,
             splits=self._probe_splits,
         )
 
