@@ -6,6 +6,7 @@ from uwml_core.analysis.bands import bands_frame
 from uwml_core.analysis.curves import curve_frame, curves_by_epoch
 from uwml_core.analysis.selection import select_steps
 from uwml_core.analysis.validity import validity
+from uwml_core.figures import shares
 from uwml_core.figures import weight_curve as figures
 from uwml_core.i18n import _
 from uwml_core.runlog.reader import Run
@@ -53,10 +54,10 @@ def body(run: Run) -> None:
 
     one, two, three = st.columns(3, gap="small")
     with one:
-        figure = figures.bands_figure(result.bands, theme, directions=directions)
+        figure = shares.bands_figure(result.bands, theme, directions=directions)
         ui.card(_("Share of the gradient by band, %"), figure, result.bands, key="bands", height=260)
     with two:
-        figure = figures.weights_figure(
+        figure = shares.weights_figure(
             result.weights, theme, directions=directions, max_weight=after.max_weight
         )
         ui.card(_("Relative weight r"), figure, result.weights, key="weights", height=260)
@@ -69,7 +70,9 @@ def body(run: Run) -> None:
 
 ui.follow(run, body)
 ui.guide(
-    _("A pair's margin is its similarity minus that to its hardest wrong candidate; below 0 it is misaligned."),
+    _(
+        "A pair's margin is its similarity minus that to its hardest wrong candidate; below 0 it is misaligned."
+    ),
     _("The curve says how much a pair of that margin counts. The ghost is the curve that the run uses."),
     _("Open-loop preview: the logged margins are weighed anew."),
     _("Trained with other weights, the run would have had other margins; no replay can know them."),

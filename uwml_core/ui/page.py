@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 
@@ -39,7 +39,7 @@ def begin_page(title: str, question: str, *, needs: Sequence[str] = ()) -> Run:
         empty_folder()
         st.stop()
     try:
-        run.has("steps")
+        run.refuse_newer()
     except SchemaTooNew as error:
         status_line(run.name, run.status, None)
         st.warning(escape_markdown(str(error)))
@@ -72,14 +72,14 @@ def _head(title: str, question: str) -> None:
         notes(_("The address asks for run {run}, which is not in this folder.").format(run=asked))
 
 
-def _poll(arrived: object) -> None:
+def _poll(arrived: Callable[[], bool]) -> None:
     """Rerun the page as soon as what it waits for is there."""
     if not is_live():
         return
 
     @st.fragment(run_every=REFRESH_S)
     def wait() -> None:
-        if callable(arrived) and arrived():
+        if arrived():
             st.rerun(scope="app")
 
     wait()

@@ -5,7 +5,7 @@ Frames and tables are shared between visitors and never copied: nobody may chang
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from typing import Any
 
 import pandas as pd
@@ -14,9 +14,8 @@ import streamlit as st
 from uwml_core.analysis.loss_settings import loss_config
 from uwml_core.analysis.margins import HISTOGRAM_COLUMNS, margin_histogram, merge_histograms
 from uwml_core.analysis.runs import LAST_STEP_COLUMNS, last_step, run_row, runs_table
-from uwml_core.analysis.selection import StepSelection
+from uwml_core.analysis.selection import PREVIEW_COLUMNS, StepSelection
 from uwml_core.analysis.training import step_columns
-from uwml_core.analysis.what_if import PREVIEW_COLUMNS
 from uwml_core.runlog.reader import Run, list_runs
 from uwml_core.ui.settings import logs_root
 from uwml_core.weighting import UWMLConfig
@@ -32,15 +31,15 @@ def overview() -> pd.DataFrame:
     return runs_table(_row(str(run.path), (run.version(), run.status), _run=run) for run in runs())
 
 
-def last_row(run: Run) -> Mapping[str, Any] | None:
+def last_row(run: Run) -> dict[str, Any] | None:
     """Newest row of the steps table."""
-    return last_step(_frame(str(run.path), run.version(), "steps", LAST_STEP_COLUMNS, _run=run))
+    return last_step(_growing(str(run.path), run.version(), "steps", LAST_STEP_COLUMNS, _run=run))
 
 
 def steps(run: Run) -> pd.DataFrame:
     """Steps table, the columns that the charts use."""
     columns = tuple(step_columns(run.directions))
-    return _frame(str(run.path), run.version(), "steps", columns, _run=run)
+    return _growing(str(run.path), run.version(), "steps", columns, _run=run)
 
 
 def evals(run: Run) -> pd.DataFrame:
@@ -79,6 +78,19 @@ def _frame(
     path: str, version: Hashable, table: str, columns: tuple[str, ...] | None, *, _run: Run
 ) -> pd.DataFrame:
     return _run.frame(table, columns=None if columns is None else list(columns))
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _growing(
+    path: str, version: Hashable, table: str, columns: tuple[str, ...], *, _run: Run
+) -> pd.DataFrame:
+    parts = _run.map_parts(table, _to_frame, columns=list(columns))
+    return pd.concat(parts, ignore_index=True) if parts else _run.frame(table, columns=list(columns))
+
+
+def _to_frame(part: Any) -> pd.DataFrame:
+    frame: pd.DataFrame = part.to_pandas()
+    return frame
 
 
 @st.cache_data(max_entries=2000, show_spinner=False)

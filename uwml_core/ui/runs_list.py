@@ -87,7 +87,7 @@ def _direction(table: pd.DataFrame, column: str) -> str:
     return _("first direction") if column == "first_direction" else _("second direction")
 
 
-def _chosen_row(table: pd.DataFrame) -> dict[str, Any]:
+def _chosen_row(table: pd.DataFrame) -> Any:
     run = chosen_run()
     rows = [] if run is None else [i for i, run_id in enumerate(table["run_id"]) if run_id == run.run_id]
     return {"selection": {"rows": rows, "columns": [], "cells": []}}

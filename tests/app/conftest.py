@@ -1,0 +1,61 @@
+"""Open a page of the app as a script, without a browser."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+APP = Path(__file__).resolve().parents[2] / "app.py"
+RUNS = "pages/watch/runs.py"
+TRAINING = "pages/watch/training.py"
+WEIGHT_CURVE = "pages/explain/weight_curve.py"
+
+
+class Opened:
+    """A page that was run as a script, with shortcuts to what it shows."""
+
+    def __init__(self, app: AppTest) -> None:
+        self.app = app
+
+    @property
+    def html(self) -> str:
+        """Everything that the page draws as HTML."""
+        return "\n".join(str(element.proto.body) for element in self.app.get("html"))
+
+    def charts(self) -> dict[str, dict[str, Any]]:
+        """Figures by the title of their card."""
+        found = {}
+        for element in self.app.get("bidi_component"):
+            data = json.loads(element.proto.json)
+            found[data["title"]] = json.loads(data["figure"])
+        return found
+
+    def fails(self) -> list[str]:
+        """Messages of exceptions on the page."""
+        return [str(element.message) for element in self.app.exception]
+
+
+@pytest.fixture
+def open_page(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Opened]]:
+    """Function that opens a page over a folder of runs."""
+
+    def open_(page: str, logs: Path, *, read_only: bool = False, **query: str) -> Opened:
+        monkeypatch.setenv("UWML_LOGS", str(logs))
+        monkeypatch.setenv("UWML_READ_ONLY", "1" if read_only else "")
+        app = AppTest.from_file(str(APP), default_timeout=60)
+        for name, value in query.items():
+            app.query_params[name] = value
+        app.run()
+        if page != RUNS:
+            app.switch_page(page).run()
+        return Opened(app)
+
+    st.cache_data.clear()
+    st.cache_resource.clear()
+    yield open_
