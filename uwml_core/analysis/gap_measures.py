@@ -1,0 +1,213 @@
+"""How far apart the two modalities lie, measured where they were embedded, never on a map.
+
+Notation: x_i, y_i are the unit vectors of item i in the first and the second modality, N items have both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from uwml_core.runlog.snapshots import Snapshot, snapshots_in
+
+Floats = NDArray[np.float64]
+
+MEASURES = ("centroid_distance", "rmg", "alignment", "uniformity", "separability")
+GAP_COLUMNS = ("step", "epoch", "measure", "modality", "value", "n")
+ACROSS = "across"
+# Uniformity compares all with all: this many items tell its mean to three digits at a bearable cost.
+PAIRWISE_ITEMS = 1000
+_RIDGE = 1.0
+
+
+def gap_measures(table: pa.Table) -> pd.DataFrame:
+    """All measures of the snapshots in a part of the table ``snapshots``; see the single functions.
+
+    Args:
+        table: rows of one or more snapshots.
+
+    Returns:
+        Frame ``[step, epoch, measure, modality, value, n]`` in float64, by step; ``modality`` is null
+        but for uniformity, where it is a modality or ``across``; ``n`` counts the items. A measure that
+        is not defined is NaN. Snapshots of a single modality have its uniformity alone.
+    """
+    rows = [row for snapshot in snapshots_in(table) for row in _measures(snapshot)]
+    return pd.DataFrame(rows, columns=list(GAP_COLUMNS))
+
+
+def merge_gaps(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """Measures of all parts, by step."""
+    filled = [part for part in parts if len(part)]
+    if not filled:
+        return pd.DataFrame(columns=list(GAP_COLUMNS))
+    return pd.concat(filled, ignore_index=True).sort_values("step", kind="stable", ignore_index=True)
+
+
+def _measures(snapshot: Snapshot) -> Iterable[tuple[object, ...]]:
+    where = (snapshot.step, snapshot.epoch)
+    vectors = snapshot.vectors.astype(np.float64)
+    for name in snapshot.modalities:
+        own = vectors[_sample(snapshot.rows(name))]
+        yield *where, "uniformity", name, uniformity(own), len(own)
+    if len(snapshot.modalities) != 2:
+        return
+    first, second = snapshot.pairs((snapshot.modalities[0], snapshot.modalities[1]))
+    x, y = vectors[first], vectors[second]
+    for measure, function in _PAIRED.items():
+        yield *where, measure, None, function(x, y), len(x)
+    few = _sample(np.arange(len(x)))
+    yield *where, "uniformity", ACROSS, uniformity_across(x[few], y[few]), len(few)
+
+
+def _sample(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    if len(rows) <= PAIRWISE_ITEMS:
+        return rows
+    return np.sort(np.random.default_rng(0).choice(rows, PAIRWISE_ITEMS, replace=False))
+
+
+def centroid_distance(x: Floats, y: Floats) -> float:
+    """‖mean x − mean y‖₂, 0 (same centre) to 2 (opposite poles).
+
+    Args:
+        x, y: float64 ``[N, dim]``, unit norm, row by row one item.
+
+    Returns:
+        The distance; NaN without items.
+
+    Reference:
+        Liang et al., "Mind the gap", NeurIPS 2022.
+
+    Example:
+        >>> centroid_distance(np.array([[1.0, 0.0]]), np.array([[-1.0, 0.0]]))
+        2.0
+    """
+    return float(np.linalg.norm(x.mean(axis=0) - y.mean(axis=0))) if len(x) else float("nan")
+
+
+def relative_modality_gap(x: Floats, y: Floats) -> float:
+    """Distance of the pairs against that of everything: 0 aligned, 0.5 no gap beyond chance, 1 all gap.
+
+    With d(a, b) = (1 − a·b) / 2:
+
+        RMG = p / (p + w),  p = (1/N) Σ_i d(x_i, y_i),
+        w = 1/(2 N (N − 1)) Σ_{i≠j} [d(x_i, x_j) + d(y_i, y_j)]
+
+    Args:
+        x, y: float64 ``[N, dim]``, unit norm, row by row one item.
+
+    Returns:
+        The ratio; NaN with fewer than two items, or where all vectors are the same.
+
+    Reference:
+        Schrodi et al., "Two effects, one trigger", ICLR 2025.
+    """
+    if len(x) < 2:
+        return float("nan")
+    pair = float(np.mean((1.0 - np.sum(x * y, axis=1)) / 2.0))
+    within = (_mean_distance(x) + _mean_distance(y)) / 2.0
+    total = pair + within
+    # rounding of float16 vectors alone stays below this
+    return pair / total if total > 1e-9 else float("nan")
+
+
+def _mean_distance(x: Floats) -> float:
+    """Mean of d over ordered pairs i ≠ j, from the sum of the vectors rather than from all pairs."""
+    n = len(x)
+    similarity = float(np.sum(x.sum(axis=0) ** 2) - np.sum(x * x))
+    return (1.0 - similarity / (n * (n - 1))) / 2.0
+
+
+def alignment(x: Floats, y: Floats) -> float:
+    """(1/N) Σ_i ‖x_i − y_i‖₂², 0 (pairs coincide) to 4.
+
+    Args:
+        x, y: float64 ``[N, dim]``, unit norm, row by row one item.
+
+    Returns:
+        The mean; NaN without items.
+
+    Reference:
+        Wang and Isola, "Understanding contrastive representation learning through alignment and
+        uniformity on the hypersphere", ICML 2020, with α = 2.
+    """
+    return float(np.mean(np.sum((x - y) ** 2, axis=1))) if len(x) else float("nan")
+
+
+def uniformity(x: Floats) -> float:
+    """Log of the mean over i ≠ j of exp(−2 ‖x_i − x_j‖₂²): 0 all in one place, about −4 evenly spread.
+
+    Args:
+        x: float64 ``[n, dim]``, unit norm.
+
+    Returns:
+        The logarithm; NaN with fewer than two vectors.
+
+    Reference:
+        Wang and Isola, ICML 2020, with t = 2.
+    """
+    return _log_mean_kernel(x, x)
+
+
+def uniformity_across(x: Floats, y: Floats) -> float:
+    """Log of the mean over i ≠ j of exp(−2 ‖x_i − y_j‖₂²), the pairs themselves left out.
+
+    Args:
+        x, y: float64 ``[N, dim]``, unit norm, row by row one item.
+
+    Returns:
+        The logarithm; NaN with fewer than two items.
+    """
+    return _log_mean_kernel(x, y)
+
+
+def _log_mean_kernel(x: Floats, y: Floats) -> float:
+    n = len(x)
+    if n < 2:
+        return float("nan")
+    squares = np.sum(x * x, axis=1)[:, None] + np.sum(y * y, axis=1)[None, :] - 2.0 * (x @ y.T)
+    kernel = np.exp(-2.0 * np.maximum(squares, 0.0))
+    return float(np.log((kernel.sum() - np.trace(kernel)) / (n * (n - 1))))
+
+
+def linear_separability(x: Floats, y: Floats) -> float:
+    """Share of held-out vectors whose modality a linear rule names: 0.5 is chance, 1 a clean cut.
+
+    A ridge classifier (targets ±1, penalty 1, free intercept) is fitted on every other item and tested
+    on the rest, then the other way round.
+
+    Args:
+        x, y: float64 ``[N, dim]``, row by row one item.
+
+    Returns:
+        The share; NaN with fewer than four items. A vector exactly on the border counts one half.
+
+    Reference:
+        Shi et al., "Towards understanding the modality gap in CLIP", ICLR 2023 workshop.
+    """
+    if len(x) < 4:
+        return float("nan")
+    even = np.arange(len(x)) % 2 == 0
+    right = sum(_right(x[fit], y[fit], x[~fit], y[~fit]) for fit in (even, ~even))
+    return right / (2 * len(x))
+
+
+def _right(x: Floats, y: Floats, x_new: Floats, y_new: Floats) -> float:
+    points = np.concatenate([x, y])
+    target = np.repeat([1.0, -1.0], [len(x), len(y)])
+    middle = points.mean(axis=0)
+    centred = points - middle
+    slope = np.linalg.solve(centred.T @ centred + _RIDGE * np.eye(points.shape[1]), centred.T @ target)
+    scores = np.concatenate([(x_new - middle) @ slope, -((y_new - middle) @ slope)])
+    return float(np.sum((np.sign(scores) + 1.0) / 2.0))
+
+
+_PAIRED = {
+    "centroid_distance": centroid_distance,
+    "rmg": relative_modality_gap,
+    "alignment": alignment,
+    "separability": linear_separability,
+}

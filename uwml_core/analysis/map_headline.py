@@ -1,0 +1,52 @@
+"""The sentence above the embedding map."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from uwml_core.analysis.text import fixed, percent
+from uwml_core.i18n import _
+
+
+def epoch_name(step: int, epoch: int | None) -> str:
+    """What a snapshot is called."""
+    if step < 0:
+        return _("before training")
+    if epoch is None or pd.isna(epoch):
+        return _("step {step}").format(step=f"{step:,}")
+    return _("epoch {epoch}").format(epoch=int(epoch))
+
+
+def map_headline(gaps: pd.DataFrame) -> str:
+    """How the modalities moved from the first snapshot to the last, measured in the original space.
+
+    Args:
+        gaps: frame of ``merge_gaps``.
+    """
+    rows = gaps[gaps["measure"] == "alignment"].dropna(subset="value")
+    if rows.empty:
+        return _("Too little data yet: no snapshot in which an item has both modalities.")
+    last = _numbers(gaps, rows.iloc[-1])
+    if len(rows) == 1:
+        return _(
+            "In {moment} pairs lie {alignment} apart, the centres of the modalities {centroid}; "
+            "too little data yet to say how they move."
+        ).format(**last)
+    first = _numbers(gaps, rows.iloc[0])
+    return _(
+        "From {start} to {moment} pairs went from {alignment_then} to {alignment} apart and the centres "
+        "from {centroid_then} to {centroid}; a straight cut tells {separability} of the points' modality."
+    ).format(
+        start=first["moment"], alignment_then=first["alignment"], centroid_then=first["centroid"], **last
+    )
+
+
+def _numbers(gaps: pd.DataFrame, row: pd.Series) -> dict[str, str]:
+    mine = gaps[gaps["step"] == row["step"]].set_index("measure")["value"]
+    return {
+        "moment": epoch_name(int(row["step"]), row["epoch"]),
+        # the root of the mean square: in the unit of the centres' distance
+        "alignment": fixed(float(row["value"]) ** 0.5, 2),
+        "centroid": fixed(float(mine["centroid_distance"]), 2),
+        "separability": percent(float(mine["separability"])),
+    }

@@ -1,0 +1,72 @@
+"""Margin and rank of every point of a snapshot among the candidates of the same snapshot."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from uwml_core.runlog.snapshots import Snapshot
+
+_CHUNK = 1024
+
+Floats = NDArray[np.float64]
+
+
+def pair_strength(snapshot: Snapshot, modalities: tuple[str, str]) -> pd.DataFrame:
+    """How clearly each point finds its counterpart across the gap.
+
+    Candidates are all points of the other modality; those of equal label are positives. The margin is
+    the cosine to the item's own counterpart minus that to the most similar negative. The rank is that of
+    the best positive as in the table ``ranks``: 1 + negatives above it + negatives tied with it / (1 +
+    positives tied there).
+
+    Args:
+        snapshot: both modalities.
+        modalities: their names.
+
+    Returns:
+        Frame ``[margin, rank]`` in float64, a row per point of the snapshot; NaN where the item has no
+        counterpart, the margin also without a negative.
+    """
+    margin = np.full(len(snapshot.item_ids), np.nan)
+    rank = margin.copy()
+    first, second = (snapshot.rows(name) for name in modalities)
+    for queries, candidates in ((first, second), (second, first)):
+        for start in range(0, len(queries), _CHUNK):
+            rows = queries[start : start + _CHUNK]
+            margin[rows], rank[rows] = _strength(snapshot, rows, candidates)
+    return pd.DataFrame({"margin": margin, "rank": rank})
+
+
+def _strength(
+    snapshot: Snapshot, queries: NDArray[np.int64], candidates: NDArray[np.int64]
+) -> tuple[Floats, Floats]:
+    if not len(candidates):
+        return np.full(len(queries), np.nan), np.full(len(queries), np.nan)
+    vectors = snapshot.vectors
+    similarity = vectors[queries].astype(np.float64) @ vectors[candidates].astype(np.float64).T
+    row, column, paired = _counterparts(snapshot.item_ids[queries], snapshot.item_ids[candidates])
+    labels = snapshot.labels
+    same = labels[queries, None] == np.where(labels[candidates] >= 0, labels[candidates], -2)[None, :]
+    same[row, column] = True
+    best = np.max(similarity, axis=1, keepdims=True, where=same, initial=-np.inf)
+    positives = ((similarity == best) & same).sum(axis=1)
+    positive = np.full(len(queries), np.nan)
+    positive[row] = similarity[row, column]
+    similarity[same] = -np.inf
+    above, tied = (similarity > best).sum(axis=1), (similarity == best).sum(axis=1)
+    rank = np.where(paired, 1.0 + above + tied / (1.0 + positives), np.nan)
+    hardest = similarity.max(axis=1)
+    margin = positive - np.where(np.isfinite(hardest), hardest, np.nan)
+    return margin, rank
+
+
+def _counterparts(
+    items: NDArray[np.int64], others: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Rows that have a counterpart, its column, and which rows these are."""
+    _, row, column = np.intersect1d(items, others, assume_unique=True, return_indices=True)
+    paired = np.zeros(len(items), bool)
+    paired[row] = True
+    return row, column, paired
