@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uwml_core.weighting import DirectionController, direction_names, replay_controller
+from uwml_core.weighting import DirectionController, UWMLConfig, direction_names, replay_controller
 from uwml_core.weighting.exact import RunningSums
 
 NAMES = ("i2t", "t2i")
@@ -29,6 +29,10 @@ parameters = st.fixed_dictionaries(
 def feed(controller: DirectionController, rows) -> list[tuple[float, float]]:
     done = [controller.update(dict(zip(NAMES, row, strict=True))) for row in rows]
     return [(row["i2t"], row["t2i"]) for row in done]
+
+
+def replay(rows, **changed) -> np.ndarray:
+    return replay_controller(np.array(rows, dtype=float).reshape(-1, 2), UWMLConfig(**changed))
 
 
 def by_hand(rows, window, update_every, smoothing, sensitivity, min_weight):
@@ -71,7 +75,7 @@ awkward_gaps = st.lists(st.tuples(awkward, awkward), max_size=60)
 
 @given(st.one_of(gaps, awkward_gaps), parameters)
 def test_replay_equals_the_live_controller_bit_for_bit(rows, kwargs) -> None:
-    replayed = replay_controller(np.array(rows).reshape(-1, 2), **kwargs)
+    replayed = replay(rows, **kwargs)
     assert replayed.tolist() == [list(row) for row in feed(DirectionController(**kwargs), rows)]
 
 
@@ -93,17 +97,28 @@ def test_long_replay_equals_the_live_controller_bit_for_bit(window: int, update_
     rows[random.integers(0, 1500, 40), random.integers(0, 2, 40)] = np.nan
     kwargs = {"window": window, "update_every": update_every, "smoothing": 0.7, "min_weight": 0.0}
     live = feed(DirectionController(**kwargs), rows.tolist())
-    assert replay_controller(rows, **kwargs).tolist() == [list(row) for row in live]
+    assert replay(rows, **kwargs).tolist() == [list(row) for row in live]
 
 
 @pytest.mark.parametrize(("mode", "want"), [("fixed", [0.8, 0.2]), ("off", [0.5, 0.5])], ids=["fixed", "off"])
 def test_replay_of_other_modes_is_constant(mode: str, want: list[float]) -> None:
-    replayed = replay_controller(np.array([[0.9, 0.0]] * 25), mode=mode, fixed=0.8)
+    replayed = replay([(0.9, 0.0)] * 25, direction_mode=mode, direction_fixed=0.8)
     np.testing.assert_allclose(replayed, [want] * 25)
 
 
+@given(st.one_of(gaps, awkward_gaps), parameters)
+def test_update_rows_are_those_at_which_the_live_controller_updates(rows, kwargs) -> None:
+    controller, usable = DirectionController(**kwargs), 0
+    want = []
+    for row, (first, second) in enumerate(rows):
+        usable += math.isfinite(first) and math.isfinite(second)
+        if math.isfinite(first) and math.isfinite(second) and usable % kwargs["update_every"] == 0:
+            want.append(row)
+    assert controller.update_rows(np.array(rows).reshape(-1, 2)).tolist() == want
+
+
 def test_replay_of_no_step_is_empty() -> None:
-    assert replay_controller(np.empty((0, 2))).shape == (0, 2)
+    assert replay([]).shape == (0, 2)
 
 
 @given(

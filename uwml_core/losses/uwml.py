@@ -73,7 +73,7 @@ class UWMLLoss(nn.Module):
         self.validate, self.detach_weights = validate, detach_weights
         self.last = None
         self._step, self._next_label, self._warned = 0, 0, False
-        self._controller = _controller(self.config)
+        self._controller = DirectionController.from_config(self.config)
         self.logit_scale: nn.Parameter | None = None
         if self.config.learnable_temperature:
             self.logit_scale = nn.Parameter(torch.tensor(-math.log(self.config.temperature)))
@@ -238,18 +238,6 @@ class UWMLLoss(nn.Module):
             self._next_label += step.labels.shape[0] if step.distinct else 0
         first, second = (weights[direction] for direction in self.directions)
         return first, second
-
-
-def _controller(config: UWMLConfig) -> DirectionController:
-    return DirectionController(
-        window=config.window,
-        update_every=config.update_every,
-        smoothing=config.smoothing,
-        sensitivity=config.sensitivity,
-        min_weight=config.min_weight,
-        mode=config.direction_mode,
-        fixed=config.direction_fixed,
-    )
 
 
 def _at_least_float32(features: torch.Tensor) -> torch.Tensor:

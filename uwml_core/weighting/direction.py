@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from uwml_core.weighting.exact import RunningSums
+
+if TYPE_CHECKING:
+    from uwml_core.weighting.config import UWMLConfig
 
 MODES = ("adaptive", "fixed", "off")
 
@@ -80,6 +83,19 @@ class DirectionController:
         first = fixed if mode == "fixed" else 0.5
         self._weights = (first, 1.0 - first)
 
+    @classmethod
+    def from_config(cls, config: UWMLConfig) -> DirectionController:
+        """A fresh controller with the parameters of a loss."""
+        return cls(
+            window=config.window,
+            update_every=config.update_every,
+            smoothing=config.smoothing,
+            sensitivity=config.sensitivity,
+            min_weight=config.min_weight,
+            mode=config.direction_mode,
+            fixed=config.direction_fixed,
+        )
+
     def update(self, gaps: Mapping[str, float]) -> dict[str, float]:
         """Take one step's gaps, return the weights for that step.
 
@@ -106,27 +122,29 @@ class DirectionController:
         The time does not depend on ``window``.
 
         Args:
-            gaps: (first, second) of each step ``[n, 2]``, cosine units; rows that are not finite are skipped.
+            gaps: (first, second) of each step, float64 ``[n, 2]``, cosine units; rows that are not finite are
+                skipped.
 
         Returns:
             Weights of the directions at each step, float64 ``[n, 2]``.
         """
-        gaps = np.asarray(gaps, dtype=np.float64).reshape(-1, 2)
-        usable = np.isfinite(gaps).all(axis=1)
+        rows, usable = self.update_rows(gaps), np.isfinite(gaps).all(axis=1)
         known, new = len(self._gaps[0]), gaps[usable]
         seen = np.concatenate([np.array(self._gaps, dtype=np.float64).T.reshape(-1, 2), new])
-        counts = self._count + np.concatenate([[0], np.cumsum(usable)])
-        moves = counts // self._update_every - counts[0] // self._update_every
-        first = known + self._update_every - self._count % self._update_every
-        ends = range(first, len(seen) + 1, self._update_every)
-        table = [self._weights, *(self._moves(seen, ends) if self._adaptive else [self._weights] * len(ends))]
+        table = [self._weights, *self._moves(seen, (known + np.cumsum(usable)[rows]).tolist())]
         for window, column in zip(self._gaps, new.T.tolist(), strict=True):
             window.extend(column)
-        self._count, self._weights = int(counts[-1]), table[-1]
-        weights: np.ndarray = np.array(table)[moves[1:]]
+        self._count, self._weights = self._count + len(new), table[-1]
+        weights: np.ndarray = np.array(table)[np.searchsorted(rows, np.arange(len(gaps)), side="right")]
         return weights
 
-    def _moves(self, gaps: np.ndarray, ends: range) -> list[tuple[float, float]]:
+    def update_rows(self, gaps: np.ndarray) -> np.ndarray:
+        """Rows of ``gaps`` ``[n, 2]`` after whose entry ``update_many`` updates the weights, ascending."""
+        usable = np.isfinite(gaps).all(axis=1)
+        counts = self._count + np.cumsum(usable)
+        return np.flatnonzero(usable & (counts % self._update_every == 0) & self._adaptive)
+
+    def _moves(self, gaps: np.ndarray, ends: list[int]) -> list[tuple[float, float]]:
         first, second = (RunningSums(column) for column in gaps.T)
         longest = self._gaps[0].maxlen or len(gaps)
         moved = []
@@ -174,14 +192,14 @@ class DirectionController:
         self._names = tuple(state["names"]) or None
 
 
-def replay_controller(gaps: np.ndarray, **parameters: Any) -> np.ndarray:
+def replay_controller(gaps: np.ndarray, config: UWMLConfig) -> np.ndarray:
     """Weights that a controller with other parameters would have given on logged gaps (open loop).
 
     Args:
-        gaps: (first, second) of each step ``[n, 2]``, cosine units.
-        **parameters: keyword arguments of ``DirectionController``.
+        gaps: (first, second) of each step, float64 ``[n, 2]``, cosine units.
+        config: parameters to replay with.
 
     Returns:
         Weights of the directions at each step, float64 ``[n, 2]``.
     """
-    return DirectionController(**parameters).update_many(gaps)
+    return DirectionController.from_config(config).update_many(gaps)
