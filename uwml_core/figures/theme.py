@@ -111,7 +111,7 @@ _DARK = {
     "ghost": "#8b90a0",
     "warning": "#fca5a5",
     "bands": ("#f3a6d3", "#c067a0", "#87446f", "#4b2d42"),
-    "on_bands": ("#2b0a20", "#ffffff", "#ffffff", "#e9d3e0"),
+    "on_bands": ("#2b0a20", "#1a0513", "#ffffff", "#e9d3e0"),
     "ramp_ends": ("#4b4a8f", "#dbe1ff"),
 }
 

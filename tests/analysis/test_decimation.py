@@ -1,0 +1,106 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from uwml_core.analysis.decimation import decimate, decimate_series
+
+
+@pytest.mark.parametrize("length", [20_000, 1_000_000])
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_keeps_a_hundred_of_a_hundred_one_step_spikes(length, noise):
+    random = np.random.default_rng(0)
+    y = noise * random.standard_normal(length)
+    # also right beside each other, where one stretch holds several
+    spikes = np.concatenate([random.choice(length // 2, 60, replace=False) * 2 + 1, 4001 + 2 * np.arange(80)])
+    spikes = np.unique(spikes)[:100]
+    y[spikes] += random.uniform(2.0, 8.0, 100) * random.choice([-1, 1], 100)
+    kept = decimate(np.arange(length), y, max_points=2000).kept
+    assert len(kept) <= 2000
+    assert np.isin(spikes, kept).sum() == 100
+
+
+def test_keeps_first_last_minimum_and_maximum_in_order():
+    y = np.random.default_rng(1).standard_normal(50_000)
+    kept = decimate(np.arange(50_000), y, max_points=500).kept
+    assert {0, 49_999, int(y.argmin()), int(y.argmax())} <= set(kept.tolist())
+    assert np.all(np.diff(kept) > 0)
+    assert len(kept) <= 500
+
+
+def test_keeps_every_row_of_a_short_series():
+    result = decimate(np.arange(5), np.array([1.0, 2.0, 2.0, 2.0, 1.0]), max_points=8)
+    assert result.kept.tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 3])
+def test_defines_an_answer_for_tiny_series(length):
+    result = decimate(np.arange(length), np.zeros(length), max_points=8)
+    assert result.kept.tolist() == list(range(length))
+    assert result.total == length
+
+
+def test_returns_rows_that_are_not_finite_apart_and_never_as_extremes():
+    y = np.zeros(10_000)
+    y[[10, 20]] = [np.nan, np.inf]
+    y[30] = -np.inf
+    result = decimate(np.arange(10_000), y, max_points=100)
+    assert result.nonfinite.tolist() == [10, 20, 30]
+    assert not np.isin([10, 20, 30], result.kept).any()
+    assert result.nonfinite_total == 3
+
+
+def test_thins_a_series_of_nothing_but_nan_but_counts_all():
+    result = decimate(np.arange(10_000), np.full(10_000, np.nan), max_points=100)
+    assert len(result.kept) == 0
+    assert len(result.nonfinite) == 25
+    assert result.nonfinite_total == 10_000
+
+
+def test_constant_series_stays_within_its_points():
+    kept = decimate(np.arange(10_000), np.full(10_000, 3.0), max_points=100).kept
+    assert {0, 9999} <= set(kept.tolist())
+    assert len(kept) <= 100
+
+
+def test_refuses_unequal_lengths_and_too_few_points():
+    with pytest.raises(ValueError, match="x has 2 rows and y has 3"):
+        decimate(np.arange(2), np.arange(3))
+    with pytest.raises(ValueError, match="max_points=4 is too few; expected at least 8"):
+        decimate(np.arange(2), np.arange(2), max_points=4)
+
+
+def series(values_by_direction):
+    codes = np.repeat(list(values_by_direction), [len(v) for v in values_by_direction.values()])
+    return pd.DataFrame(
+        {
+            "step": np.concatenate([np.arange(len(v)) for v in values_by_direction.values()]),
+            "direction": pd.Categorical.from_codes(codes, dtype=pd.CategoricalDtype(["i2t", "t2i"])),
+            "value": np.concatenate(list(values_by_direction.values())),
+        }
+    )
+
+
+def test_series_are_decimated_each_direction_on_its_own():
+    first, second = np.zeros(5000), np.zeros(5000)
+    first[100], second[200] = 1.0, 9.0
+    view = decimate_series(series({-1: first, 0: second, 1: np.zeros(3)}), max_points=100)
+    total = view.frame[view.frame["direction"].isna()]
+    assert total.loc[total["value"] == 1.0, "step"].tolist() == [100]
+    other = view.frame[view.frame["direction"] == "i2t"]
+    assert other.loc[other["value"] == 9.0, "step"].tolist() == [200]
+    assert view.frame.loc[view.frame["direction"] == "t2i", "step"].tolist() == [0, 1, 2]
+    assert view.total == 10_003
+
+
+def test_note_says_shown_of_total_and_what_is_not_finite():
+    values = np.zeros(5000)
+    values[7] = np.nan
+    view = decimate_series(series({-1: values}), max_points=8)
+    assert view.note == f"{view.shown} of 5,000 points; 1 value is not finite, marked at the edge"
+    assert np.isnan(view.frame.loc[view.frame["step"] == 7, "value"]).all()
+
+
+def test_empty_series_gives_an_empty_view():
+    view = decimate_series(series({-1: np.empty(0)}))
+    assert (view.shown, view.total, view.nonfinite, len(view.frame)) == (0, 0, 0, 0)
+    assert view.note == "0 of 0 points"

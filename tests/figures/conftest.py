@@ -1,0 +1,35 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from uwml_core.figures.theme import theme
+
+
+@pytest.fixture(params=["light", "dark"])
+def look(request):
+    return theme(request.param)
+
+
+@pytest.fixture
+def series():
+    """Build a tidy series; key None is the total."""
+
+    def build(values):
+        frames = [
+            pd.DataFrame({"step": np.arange(len(v)), "epoch": 0.0, "direction": name, "value": v, "n": 4.0})
+            for name, v in values.items()
+        ]
+        frame = pd.concat(frames, ignore_index=True)
+        return frame.assign(direction=pd.Categorical(frame["direction"], categories=["i2t", "t2i"]))
+
+    return build
+
+
+def lines(figure):
+    return [trace for trace in figure.data if trace.mode and "lines" in trace.mode]
+
+
+@pytest.fixture
+def drawn():
+    """The traces of a figure that are lines."""
+    return lines
