@@ -230,12 +230,13 @@ def test_row_order_does_not_matter(logged):
 def test_headline_of_the_parameters_in_use(logged):
     pairs, steps, config = logged
     result = preview(pairs, steps, config, config, DIRECTIONS)
-    share = result.bands.set_index(["direction", "band"])["share_before"]
-    text = weight_curve_headline(result)
-    assert text.startswith(
-        f"i2t: {100 * share['i2t', 'informative']:.0f} % of the gradient comes from informative pairs, "
-        f"{100 * share['i2t', 'easy']:.0f} % from easy ones, and the weights are worth "
-        f"{100 * result.summary['ess_share_before'][0]:.0f} % of the pairs; t2i: "
+    share = result.bands.set_index(["direction", "band"])["share_before"] * 100
+    ess = result.summary["ess_share_before"] * 100
+    assert weight_curve_headline(result) == (
+        f"Informative pairs hold {share['i2t', 'informative']:.0f} % (i2t) and "
+        f"{share['t2i', 'informative']:.0f} % (t2i) of the gradient, easy pairs "
+        f"{share['i2t', 'easy']:.0f} % (i2t) and {share['t2i', 'easy']:.0f} % (t2i); "
+        f"the effective sample size is {ess[0]:.0f} % (i2t) and {ess[1]:.0f} % (t2i) of the pairs."
     )
 
 
@@ -245,8 +246,11 @@ def test_headline_of_a_change_has_an_interval(logged):
     row = result.summary.iloc[0]
     half = 50 * (row["ess_change_high"] - row["ess_change_low"])
     text = weight_curve_headline(result)
-    assert text.startswith("With these parameters: i2t effective sample size ")
-    assert f"(−{-100 * row['ess_change']:.1f} ± {half:.1f} points)" in text
+    assert text.startswith("With these parameters informative pairs hold ")
+    assert (
+        f"{100 * row['ess_share_before']:.0f} % → {100 * row['ess_share_after']:.0f} %, "
+        f"−{-100 * row['ess_change']:.1f} ± {half:.1f} (i2t)"
+    ) in text
     assert row["ess_change_low"] < row["ess_change"] < row["ess_change_high"] < 0
 
 
@@ -259,5 +263,11 @@ def test_headline_of_few_steps_says_so(pair_table, step_frame):
 def test_headline_without_gradient_says_so(pair_table, step_frame):
     table = pair_table(gradient_share=[None] * 8)
     text = weight_curve_headline(preview(table, step_frame, FLAT, FLAT, DIRECTIONS))
-    assert "no gradient logged" in text
-    assert "–" not in text
+    assert text.startswith("The effective sample size is 88 % (i2t) and 87 % (t2i) of the pairs; no gradient")
+
+
+def test_headline_of_one_direction_names_only_that(pair_table, step_frame):
+    table = pair_table(weight=[0.5, 1.5, None, None, 0.8, 1.2, None, None])
+    text = weight_curve_headline(preview(table, step_frame, FLAT, FLAT, DIRECTIONS))
+    assert "(i2t)" in text
+    assert "t2i" not in text

@@ -84,63 +84,58 @@ def preview(
 
 
 def weight_curve_headline(whatif: WhatIf) -> str:
-    """Which pairs count, and what the tried parameters change about it, one clause per direction.
+    """Which pairs count, and what the tried parameters change about it, as one sentence.
 
-    Says "too little data yet" where no pair has a weight or the means rest on fewer steps than an
-    interval needs.
+    A change of the effective sample size carries its 95 % block-bootstrap interval over steps. Says "too
+    little data yet" where no pair has a weight or there are fewer steps than an interval needs.
     """
     rows: list[dict[Any, Any]] = whatif.summary[whatif.summary["steps"] > 0].to_dict("records")
     if not rows:
         return _("Too little data yet: no pair with a logged weight.")
-    if whatif.unchanged:
-        clauses = [_in_use(whatif.bands, row["direction"], row["ess_share_before"]) for row in rows]
-        text = _("{clauses}.").format(clauses="; ".join(clauses))
+    parts = {
+        "informative": _by_direction(rows, [_share(whatif, row, "informative") for row in rows]),
+        "easy": _by_direction(rows, [_share(whatif, row, "easy") for row in rows]),
+        "ess": _by_direction(rows, [_ess(whatif, row) for row in rows]),
+    }
+    if whatif.bands["share_before"].isna().all():
+        text = _("The effective sample size is {ess} of the pairs; no gradient share was logged.")
+    elif whatif.unchanged:
+        text = _(
+            "Informative pairs hold {informative} of the gradient, easy pairs {easy}; the effective sample "
+            "size is {ess} of the pairs."
+        )
     else:
-        clauses = [_changed(whatif.bands, row) for row in rows]
-        text = _("With these parameters: {clauses}.").format(clauses="; ".join(clauses))
+        text = _(
+            "With these parameters informative pairs hold {informative} of the gradient, easy pairs {easy}; "
+            "the effective sample size is {ess} of the pairs."
+        )
     fewest = min(row["steps"] for row in rows)
     if fewest < FEWEST_STEPS:
-        note = _("Too little data yet for an interval: {steps} steps.").format(steps=fewest)
-        return f"{text} {note}"
-    return text
+        text = f"{text} {_('Too little data yet for an interval: {steps} steps.')}"
+    return text.format(**parts, steps=fewest)
 
 
-def _in_use(bands: pd.DataFrame, direction: str, ess_share: float) -> str:
-    mine = bands[(bands["direction"] == direction) & np.isfinite(bands["share_before"])]
-    ess = percent(ess_share)
-    if mine.empty:
-        return _("{direction}: the weights are worth {ess} of the pairs, no gradient logged").format(
-            direction=direction, ess=ess
-        )
-    return _(
-        "{direction}: {informative} of the gradient comes from informative pairs, {easy} from easy ones, "
-        "and the weights are worth {ess} of the pairs"
-    ).format(
-        direction=direction,
-        informative=percent(_share(mine, "informative", "before")),
-        easy=percent(_share(mine, "easy", "before")),
-        ess=ess,
-    )
+def _by_direction(rows: list[dict[Any, Any]], values: list[str]) -> str:
+    named = [f"{value} ({row['direction']})" for row, value in zip(rows, values, strict=True)]
+    return _(" and ").join(named)
 
 
-def _changed(bands: pd.DataFrame, row: dict[Any, Any]) -> str:
-    mine = bands[bands["direction"] == row["direction"]]
-    low, high = float(row["ess_change_low"]), float(row["ess_change_high"])
-    change = signed(100.0 * float(row["ess_change"]))
-    if np.isfinite(high - low):
-        change = f"{change} ± {fixed(50.0 * (high - low))}"
-    return _(
-        "{direction} effective sample size {before} → {after} ({change} points), informative pairs "
-        "{informative_before} → {informative_after} of the gradient"
-    ).format(
-        direction=row["direction"],
-        before=percent(float(row["ess_share_before"])),
-        after=percent(float(row["ess_share_after"])),
-        change=change,
-        informative_before=percent(_share(mine, "informative", "before")),
-        informative_after=percent(_share(mine, "informative", "after")),
-    )
+def _share(whatif: WhatIf, row: dict[Any, Any], band: str) -> str:
+    found = whatif.bands[(whatif.bands["direction"] == row["direction"]) & (whatif.bands["band"] == band)]
+    before, after = (percent(float(found[f"share_{when}"].iloc[0])) for when in ("before", "after"))
+    return before if whatif.unchanged else _arrow(before, after)
 
 
-def _share(bands: pd.DataFrame, band: str, when: str) -> float:
-    return float(bands.loc[bands["band"] == band, f"share_{when}"].iloc[0])
+def _ess(whatif: WhatIf, row: dict[Any, Any]) -> str:
+    before, after = (percent(row[f"ess_share_{when}"]) for when in ("before", "after"))
+    if whatif.unchanged:
+        return before
+    half_width = 50.0 * (row["ess_change_high"] - row["ess_change_low"])
+    if not np.isfinite(half_width):
+        return _arrow(before, after)
+    change = f"{signed(100.0 * row['ess_change'])} ± {fixed(half_width)}"
+    return f"{_arrow(before, after)}, {change}"
+
+
+def _arrow(before: str, after: str) -> str:
+    return f"{before} → {after}"

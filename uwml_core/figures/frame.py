@@ -21,7 +21,7 @@ def canvas(theme: Theme, *, height: int, title: str = "", unit: str = "", **marg
     figure.update_layout(
         template=theme.template,
         height=height,
-        margin={**MARGIN, **margin},
+        margin={**MARGIN, "t": MARGIN["t"] if title or unit else 10, **margin},
         uirevision=UI_REVISION,
         title={
             "text": titled(title, unit, theme),
