@@ -1,0 +1,47 @@
+"""Which port the app gets, and what is said when it cannot get one."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from uwml_core.commands import server
+
+
+def test_streamlit_port_variable_is_the_first_choice(monkeypatch):
+    monkeypatch.setenv("STREAMLIT_SERVER_PORT", "8765")
+    assert server.first_choice(None) == 8765
+
+
+def test_port_argument_beats_the_variable(monkeypatch):
+    monkeypatch.setenv("STREAMLIT_SERVER_PORT", "8765")
+    assert server.first_choice(9000) == 9000
+
+
+def test_default_port_without_variable(monkeypatch):
+    monkeypatch.delenv("STREAMLIT_SERVER_PORT", raising=False)
+    assert server.first_choice(None) == server.DEFAULT_PORT
+
+
+@pytest.mark.parametrize("text", ["", "eight", "0", "70000", "-1"])
+def test_port_variable_that_is_no_port_is_refused(monkeypatch, text):
+    monkeypatch.setenv("STREAMLIT_SERVER_PORT", text)
+    with pytest.raises(server.ServerError, match="STREAMLIT_SERVER_PORT"):
+        server.first_choice(None)
+
+
+def test_taken_port_is_skipped():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert server.free_port(port) > port
+
+
+def test_no_free_port_is_said():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 65535))
+        taken.listen()
+        with pytest.raises(server.ServerError, match="no free port"):
+            server.free_port(65535)
