@@ -36,7 +36,11 @@ def _scalar_names(records: Sequence[StepRecord]) -> list[str]:
 
 
 def steps_table(records: Sequence[StepRecord], directions: Directions) -> pa.Table:
-    """``steps`` rows, one per record; scalars that are no column of the schema become float64 columns."""
+    """``steps`` rows, one per record.
+
+    Scalars win over what the diagnostics say; those that are no column of the schema become float64
+    columns.
+    """
     schema = STEPS.schema(directions)
     built: dict[str, pa.Array] = {}
     for entry in STEPS.columns:
@@ -46,8 +50,10 @@ def steps_table(records: Sequence[StepRecord], directions: Directions) -> pa.Tab
             values = [_step_value(record, entry.name) for record in records]
             built[entry.name] = columns.column(values, entry.type)
     for name in _scalar_names(records):
-        type_ = schema.field(name).type if name in schema.names else pa.float64()
-        built[name] = columns.column([record.scalars.get(name) for record in records], type_)
+        given = [record.scalars.get(name) for record in records]
+        known = built[name].to_pylist() if name in built else [None] * len(given)
+        values = [own if value is None else value for value, own in zip(given, known, strict=True)]
+        built[name] = columns.column(values, schema.field(name).type if name in built else pa.float64())
     return columns.table(built, schema)
 
 

@@ -52,16 +52,25 @@ class JobMaker:
         self._watch = StepWatch()
 
     def jobs(self, records: Sequence[Record]) -> list[Job]:
-        """Jobs of these records; ``steps`` last, so a step that is listed has its pairs."""
+        """Jobs of these records; ``steps`` last, so a step that is listed has its pairs.
+
+        Raises:
+            Exception: whatever a value that fits no column raises; nothing is counted then.
+        """
         steps = _only(records, StepRecord)
         assemble.settle_scalars(steps)
-        events = sorted([*_only(records, EventRecord), *self._watch.events(steps)], key=lambda e: e.time)
-        made = [self._rows_job(name, rows) for name, rows in _by_table(_only(records, RowsRecord)).items()]
+        step_jobs = self._step_jobs(steps)
+        snapshots = [self._snapshot_job(record) for record in _only(records, SnapshotRecord)]
+        snapshots += [self._neighbors_job(record) for record in _only(records, NeighborsRecord)]
+        rows = {
+            name: assemble.rows_table(group, self._directions)
+            for name, group in _by_table(_only(records, RowsRecord)).items()
+        }
+        events = [*_only(records, EventRecord), *self._watch.events(steps)]
         if events:
-            made.append(self._numbered("events", assemble.events_table(events, self._directions)))
-        made += [self._snapshot_job(record) for record in _only(records, SnapshotRecord)]
-        made += [self._neighbors_job(record) for record in _only(records, NeighborsRecord)]
-        return made + self._step_jobs(steps)
+            events.sort(key=lambda event: event.time)
+            rows["events"] = assemble.events_table(events, self._directions)
+        return [*(self._numbered(name, data) for name, data in rows.items()), *snapshots, *step_jobs]
 
     def _step_jobs(self, steps: list[StepRecord]) -> list[Job]:
         if not steps:
@@ -72,9 +81,6 @@ class JobMaker:
             "steps": assemble.steps_table(steps, self._directions),
         }
         return [Job(table=name, first=first, last=last, data=data) for name, data in tables.items()]
-
-    def _rows_job(self, name: str, records: list[RowsRecord]) -> Job:
-        return self._numbered(name, assemble.rows_table(records, self._directions))
 
     def _snapshot_job(self, record: SnapshotRecord) -> Job:
         data = assemble.snapshot_table(record, self.segment, self._directions)

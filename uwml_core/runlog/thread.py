@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from uwml_core.runlog.buffer import RecordBuffer
-from uwml_core.runlog.jobs import Backlog, JobMaker
-from uwml_core.runlog.records import EventRecord
+from uwml_core.runlog.jobs import Backlog, Job, JobMaker
+from uwml_core.runlog.records import EventRecord, Record
 from uwml_core.runlog.runfile import RunFile
 
 HEARTBEAT_S = 4.0
@@ -93,12 +93,23 @@ class WriterThread(threading.Thread):
         if taken.stalled_s > 0 or taken.dropped:
             self._note_stall(taken.stalled_s, taken.dropped)
         events, self._events = self._events, []
-        try:
-            self._backlog.add(self._maker.jobs([*taken.records, *events]))
-        except Exception as error:
-            self._report(f"{len(taken.records)} records do not fit into a part file and are lost", error)
+        misfits: list[Exception] = []
+        self._backlog.add(self._jobs([*taken.records, *events], misfits))
+        if misfits:
+            self._report(f"{len(misfits)} records do not fit into a part file and are lost", misfits[0])
         self._write()
         self._buffer.served(taken.request)
+
+    def _jobs(self, records: Sequence[Record], misfits: list[Exception]) -> list[Job]:
+        try:
+            return self._maker.jobs(records)
+        except Exception as error:
+            if len(records) == 1:
+                misfits.append(error)
+                return []
+        # halve until the record that does not fit is alone
+        middle = len(records) // 2
+        return [*self._jobs(records[:middle], misfits), *self._jobs(records[middle:], misfits)]
 
     def _write(self) -> None:
         try:

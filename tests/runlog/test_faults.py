@@ -1,0 +1,259 @@
+"""Disks that fill up, folders that vanish: training goes on, the log says so and continues."""
+
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.steps import a_step, eventually, log_steps
+from uwml_core.runlog import jobs, runfile
+from uwml_core.runlog.buffer import RecordBuffer
+from uwml_core.runlog.jobs import Backlog, Job
+from uwml_core.runlog.reader import open_run
+from uwml_core.runlog.records import EventRecord
+from uwml_core.runlog.writer import RunInUseError, RunLogger, TelemetryError, TelemetryWarning
+
+
+class FullDisk:
+    """Stands in for every write of a part; full while ``full`` is set."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.full, self.failures = True, 0
+        real = jobs.write_parquet
+
+        def write(*arguments: object) -> None:
+            if self.full:
+                self.failures += 1
+                raise OSError(errno.ENOSPC, "No space left on device")
+            real(*arguments)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(jobs, "write_parquet", write)
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[FullDisk]:
+    full = FullDisk(monkeypatch)
+    yield full
+    full.full = False
+
+
+def test_training_goes_on_when_the_disk_is_full_and_nothing_is_lost_when_it_is_not_any_more(
+    tmp_path: Path, disk: FullDisk
+) -> None:
+    log = RunLogger(tmp_path, "run", flush_seconds=0.02)
+    log_steps(log, range(5))
+    assert eventually(lambda: disk.failures > 2)
+    with pytest.warns(TelemetryWarning, match="training goes on and the log tries again.*No space left"):
+        log_steps(log, [5])
+    log_steps(log, range(6, 9))
+    disk.full = False
+    assert eventually(log.flush)
+    log_steps(log, [9])
+    log.close()
+    run = open_run(tmp_path / "run")
+    assert run.table("steps")["step"].to_pylist() == list(range(10))
+    assert run.table("pairs").num_rows == 40
+    told = [(row["level"], row["kind"]) for row in run.table("events").to_pylist()]
+    assert told == [("error", "telemetry"), ("info", "telemetry")]
+    assert run.status == "finished"
+    assert run.health() == ()
+
+
+def test_strict_log_raises_at_the_next_call(tmp_path: Path, disk: FullDisk) -> None:
+    log = RunLogger(tmp_path, "run", flush_seconds=0.02, strict=True)
+    log_steps(log, [0])
+    assert eventually(lambda: disk.failures > 0)
+    with pytest.raises(TelemetryError, match="No space left") as raised:
+        assert eventually(lambda: log_steps(log, [1]) is not None)
+    assert isinstance(raised.value.__cause__, OSError)
+    disk.full = False
+    log.close()
+
+
+def test_disk_that_stays_full_is_told_at_the_end(tmp_path: Path, disk: FullDisk) -> None:
+    log = RunLogger(tmp_path, "run")
+    log_steps(log, range(3))
+    with pytest.warns(TelemetryWarning, match="part files could not be written: .*No space left"):
+        log.close()
+    assert open_run(tmp_path / "run").status == "finished"
+
+
+def test_flush_says_when_it_did_not_work(tmp_path: Path, disk: FullDisk) -> None:
+    log = RunLogger(tmp_path, "run")
+    log_steps(log, [0])
+    with pytest.warns(TelemetryWarning, match="No space left"):
+        assert not log.flush()
+    disk.full = False
+    assert log.flush()
+    log.close()
+
+
+def test_run_folder_that_vanishes_is_made_again(tmp_path: Path) -> None:
+    log = RunLogger(tmp_path, "run", name="kept", flush_seconds=0.02)
+    log_steps(log, range(3))
+    assert log.flush()
+    shutil.rmtree(tmp_path / "run")
+    log_steps(log, range(3, 6))
+    with pytest.warns(TelemetryWarning, match="No such file"):
+        assert eventually(log.flush)
+    run = open_run(tmp_path / "run")
+    assert run.name == "kept"
+    assert run.table("steps")["step"].to_pylist() == [3, 4, 5]
+    with pytest.raises(RunInUseError, match="being written by another process"):
+        RunLogger(tmp_path, "run", resume_from_step=6)
+    log.close()
+    assert [row["level"] for row in run.table("events").to_pylist()] == ["error", "info"]
+
+
+def test_logs_folder_that_vanishes_is_waited_for(tmp_path: Path) -> None:
+    root = tmp_path / "mount"
+    log = RunLogger(root, "run", flush_seconds=0.02)
+    shutil.rmtree(root)
+    log_steps(log, range(3))
+    with pytest.warns(TelemetryWarning, match="No such file"):
+        assert not log.flush()
+    assert not root.exists()
+    log_steps(log, [3])
+    root.mkdir()
+    assert eventually(log.flush)
+    log.close()
+    assert open_run(root / "run").table("steps")["step"].to_pylist() == [0, 1, 2, 3]
+
+
+def test_heartbeat_that_cannot_be_written_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("uwml_core.runlog.thread.HEARTBEAT_S", 0.01)
+    log = RunLogger(tmp_path, "run", flush_seconds=3600)
+    real = runfile.os.replace
+
+    def refuse(source: object, target: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(runfile.os, "replace", refuse)
+    assert eventually(lambda: log._session._thread.problem is not None)
+    with pytest.warns(TelemetryWarning, match="Permission denied"):
+        log.log_event("note", "tick")
+    monkeypatch.setattr(runfile.os, "replace", real)
+    assert eventually(log.flush)
+    log.close()
+
+
+def test_heartbeat_is_renewed_without_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("uwml_core.runlog.thread.HEARTBEAT_S", 0.01)
+    with RunLogger(tmp_path, "run") as log:
+        run = open_run(log.path)
+        first, version = run.heartbeat_at, run.version()
+        assert eventually(lambda: run.heartbeat_at != first)
+        assert run.version() == version
+
+
+def test_record_that_fits_no_column_is_told_and_the_next_ones_are_kept(tmp_path: Path) -> None:
+    log = RunLogger(tmp_path, "run", flush_seconds=3600)
+    log_steps(log, range(3), phase="train")
+    log.log_step(a_step(3), item_ids=[0, 1], odd="text")
+    log_steps(log, [4, 5], phase="train")
+    with pytest.warns(TelemetryWarning, match="1 records do not fit into a part file and are lost: .*text"):
+        log.flush()
+    log_steps(log, [6])
+    log.close()
+    run = open_run(tmp_path / "run")
+    assert run.table("steps")["step"].to_pylist() == [0, 1, 2, 4, 5, 6]
+    assert run.table("pairs").num_rows == 24
+    assert [row["kind"] for row in run.table("events").to_pylist()] == ["phase", "telemetry"]
+
+
+def test_full_buffer_blocks_until_the_writer_takes_and_says_how_long() -> None:
+    buffer = RecordBuffer(batch=1, capacity=2)
+    event = EventRecord(0, 0, "info", "note", "", None)
+    buffer.put(event)
+    buffer.put(event)
+    third = threading.Thread(target=buffer.put, args=(event,))
+    third.start()
+    third.join(0.05)
+    assert third.is_alive()
+    assert len(buffer.take().records) == 2
+    third.join(30)
+    taken = buffer.take()
+    assert len(taken.records) == 1
+    assert taken.stalled_s > 0
+    assert taken.dropped == 0
+
+
+def test_writer_that_hangs_costs_records_but_never_the_training() -> None:
+    buffer = RecordBuffer(batch=1, capacity=1, patience_s=0.01)
+    event = EventRecord(0, 0, "info", "note", "", None)
+    for _ in range(4):
+        buffer.put(event)
+    taken = buffer.take()
+    assert (len(taken.records), taken.dropped) == (1, 3)
+    buffer.put(event)
+    assert buffer.take().dropped == 0
+
+
+def test_stall_becomes_an_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = threading.Event()
+    real = jobs.write_parquet
+
+    def slow(*arguments: object) -> None:
+        gate.wait(30)
+        real(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(jobs, "write_parquet", slow)
+    with RunLogger(tmp_path, "run", flush_steps=1) as log:
+        trainer = threading.Thread(target=log_steps, args=(log, range(12)))
+        trainer.start()
+        trainer.join(0.1)
+        assert trainer.is_alive()
+        gate.set()
+        trainer.join(30)
+    run = open_run(tmp_path / "run")
+    assert run.table("steps")["step"].to_pylist() == list(range(12))
+    told = run.table("events").to_pylist()
+    assert {(event["level"], event["kind"]) for event in told} == {("warning", "telemetry")}
+    assert all("training waited" in event["message"] for event in told)
+    assert [json.loads(event["data"])["dropped"] for event in told] == [0] * len(told)
+
+
+def test_backlog_gives_up_the_oldest_parts_when_memory_is_short(tmp_path: Path, disk: FullDisk) -> None:
+    log = RunLogger(tmp_path, "run", flush_seconds=0.01)
+    log._session._thread._backlog = Backlog(limit_bytes=20_000)
+
+    def train() -> None:
+        for step in range(12):
+            log_steps(log, [step], batch=16)
+            log.flush()
+
+    with pytest.warns(TelemetryWarning, match="No space left"):
+        train()
+    disk.full = False
+    assert eventually(log.flush)
+    log.close()
+    run = open_run(tmp_path / "run")
+    steps = run.table("steps")["step"].to_pylist()
+    assert 0 < len(steps) < 12
+    assert steps == sorted(set(steps))
+    assert steps[-1] == 11
+    last = run.table("events").to_pylist()[-1]
+    assert last["level"] == "warning"
+    assert "part files found no room in memory and are lost" in last["message"]
+    assert json.loads(last["data"])["lost"]
+
+
+def test_failed_write_leaves_no_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from uwml_core.runlog import parts
+
+    def fail(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(parts, "encode", fail)
+    job = Job(table="steps", first=0, last=0, data=None)
+    with pytest.raises(OSError, match="No space"):
+        job.write(tmp_path, 0)
+    assert list(tmp_path.rglob("*.*")) == []
