@@ -108,3 +108,8 @@ def test_many_epochs_label_the_first_and_the_last(look):
 def test_no_epoch_says_so(look):
     none = curves_by_epoch(UWMLConfig(), pd.DataFrame({"epoch": [], "progress": []}))
     assert curve_by_epoch_figure(none, look).layout.annotations[0].text == "No epoch yet"
+
+
+@pytest.mark.parametrize(("center", "side"), [(-0.1, "right"), (0.3, "left"), (None, "right")])
+def test_names_of_the_curves_stand_away_from_the_center(look, center, side):
+    assert draw(look, center=center).layout.legend.xanchor == side

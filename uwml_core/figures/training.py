@@ -158,7 +158,7 @@ def retrieval_figure(
     if not metrics:
         return say_empty(canvas(theme, height=height), theme, _("No evaluation yet"))
     figure = make_subplots(rows=len(metrics), cols=1, shared_xaxes=True, vertical_spacing=0.1)
-    figure.update_layout(canvas(theme, height=height).layout)
+    figure.update_layout(canvas(theme, height=height, t=28).layout)
     figure.update_layout(template=theme.template, uirevision=UI_REVISION)
     panel_px = (height - 72) * (1 - 0.1 * (len(metrics) - 1)) / len(metrics)
     for row, metric in enumerate(metrics, start=1):

@@ -58,10 +58,16 @@ def weight_curve_figure(
     figure.update_xaxes(title_text=_("margin (cosine)"), range=[low, high], dtick=0.1, tickformat=".1f")
     figure.update_yaxes(title_text=_("anchors per 0.01 of margin"), rangemode="tozero", tickformat="~s")
     figure.update_layout(yaxis={"range": [0, HEADROOM * top], "nticks": 6}, yaxis2=_weight_axis(theme))
-    legend = {"x": 1, "y": 1, "xanchor": "right", "yanchor": "top", "bgcolor": fade(theme.surface, 0.0)}
-    figure.update_layout(showlegend=True, legend={**legend, "font": {"size": 12}})
+    is_right = center is not None and center > (low + high) / 2
+    figure.update_layout(showlegend=True, legend=_legend("left" if is_right else "right", theme))
     _add_outside(figure, hist, theme)
     return figure
+
+
+def _legend(side: str, theme: Theme) -> dict[str, Any]:
+    # Away from the label of the center, which is at the same height.
+    at = {"x": 0 if side == "left" else 1, "y": 1, "xanchor": side, "yanchor": "top"}
+    return {**at, "bgcolor": fade(theme.surface, 0.0), "font": {"size": 12}}
 
 
 def _weight_axis(theme: Theme) -> dict[str, Any]:
