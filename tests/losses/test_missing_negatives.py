@@ -74,7 +74,7 @@ def test_gradient_stays_finite_also_through_the_weights(base: str, detach: bool)
 
 def test_means_and_shares_run_over_the_anchors_that_have_one() -> None:
     image, text = (x.detach() for x in features())
-    config = UWMLConfig(curve="uniform")
+    config = UWMLConfig(curve="uniform", max_weight=1.0)
     terms, norms = fused_infonce_terms(image, text, mask(), 10.0)
     weights = anchor_weights(terms, config, 4.0)
     losses = direction_losses(terms.pair_loss, weights.weight, "l2")
@@ -91,6 +91,7 @@ def test_means_and_shares_run_over_the_anchors_that_have_one() -> None:
     kept = [0, 1, 3, 4]
     assert reading.sound
     assert last.no_negative_count.tolist() == [1.0, 0.0]
+    assert last.clamped_share.tolist() == [1.0, 1.0]
     assert last.ess.tolist() == pytest.approx([4.0, 5.0])
     assert float(last.gap[0]) == pytest.approx(last.margin[0, kept].mean().item())
     assert float(last.direction_loss[0]) == pytest.approx(last.pair_loss[0, kept].mean().item())

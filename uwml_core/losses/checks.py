@@ -43,7 +43,8 @@ def check_labels(labels: Any, batch: int, device: torch.device) -> torch.Tensor:
         raise ValueError(f"labels has dtype {values.dtype}; expected whole numbers, one per pair")
     if values.shape != (batch,):
         raise ValueError(f"labels has shape {tuple(values.shape)}; expected ({batch},), one label per pair")
-    return values.to(device=device, dtype=torch.int64)
+    # A copy: the diagnostics keep it, and loaders reuse their buffers.
+    return values.to(device=device, dtype=torch.int64, copy=True)
 
 
 def check_item_ids(item_ids: Any, batch: int) -> None:

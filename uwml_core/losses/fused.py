@@ -48,7 +48,7 @@ def fused_infonce_terms(
         if scale <= LARGEST_SHARED_SCALE:
             apply = _SharedExp.apply
         else:
-            scale = image.new_tensor(scale)
+            scale = image.new_full((), scale)
     *terms, norms = apply(image, text, same_label, scale)
     return AnchorTerms(*terms), norms
 

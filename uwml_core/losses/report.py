@@ -63,19 +63,19 @@ def read_step(step: StepTensors, config: UWMLConfig) -> StepReading:
         )
     ).sum(-1)
     batch = step.labels.shape[0]
-    negatives = margin.new_tensor(batch - 1.0) if step.distinct else negatives_per_anchor(step.labels)
-    scale = torch.as_tensor(step.scale, device=margin.device).detach()
-    rows = (
-        *counts,
+    floats = [
         torch.where(has_negative, margin, 0.0).sum(-1, dtype=torch.float64),
         effective_sample_size(weight.to(torch.float64)),
-        step.losses,
-        negatives.expand(2),
-        scale.expand(2),
-    )
-    host = torch.stack([row.detach().to(torch.float64) for row in rows]).cpu()
-    anchors, correct, clamped, normal, gap, ess, losses, negatives, scales = host
-    scale_value = scales[0].item()
+        step.losses.to(torch.float64),
+    ]
+    if not step.distinct:
+        floats.append(negatives_per_anchor(step.labels).expand(2))
+    if isinstance(step.scale, torch.Tensor):
+        floats.append(step.scale.to(torch.float64).expand(2))
+    host = torch.cat((counts.to(torch.float64), torch.stack(floats).detach())).cpu()
+    anchors, correct, clamped, normal, gap, ess, losses, *rest = host
+    scale = rest.pop()[0].item() if isinstance(step.scale, torch.Tensor) else step.scale
+    negatives = batch - 1.0 if step.distinct else rest.pop()[0].item()
     sound = anchors.sum().item() > 0 and normal.sum().item() == 2 * batch
     return StepReading(
         loss=losses,
@@ -84,9 +84,9 @@ def read_step(step: StepTensors, config: UWMLConfig) -> StepReading:
         clamped_share=clamped / anchors,
         no_negative_count=batch - anchors,
         accuracy=correct / anchors,
-        negatives_per_anchor=negatives[0].item(),
-        scale=scale_value,
-        sound=sound and scale_value > 0.0 and math.isfinite(scale_value),
+        negatives_per_anchor=negatives,
+        scale=scale,
+        sound=sound and scale > 0.0 and math.isfinite(scale),
     )
 
 
@@ -140,10 +140,16 @@ def step_diagnostics(
         progress=stage.progress,
         steepness=stage.steepness,
         stage_factor=stage.factor,
-        temperature=1.0 / reading.scale if config.base == "infonce" else None,
+        temperature=_temperature(step, reading, stage, config),
         negatives_per_anchor=reading.negatives_per_anchor,
         masked_false_negatives=0,
     )
+
+
+def _temperature(step: StepTensors, reading: StepReading, stage: Stage, config: UWMLConfig) -> float | None:
+    if config.base != "infonce":
+        return None
+    return 1.0 / reading.scale if isinstance(step.scale, torch.Tensor) else stage.temperature
 
 
 _PER_DIRECTION = (

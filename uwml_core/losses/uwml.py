@@ -132,6 +132,8 @@ class UWMLLoss(nn.Module):
         checks.check_logit("logit_scale", logit_scale)
         checks.check_logit("logit_bias", logit_bias)
         stage = self._stage(checks.check_progress(progress))
+        if isinstance(logit_scale, (int, float)):
+            stage = stage._replace(temperature=1.0 / logit_scale)
         with torch.autocast(image_features.device.type, enabled=False):
             image, text = _at_least_float32(image_features), _at_least_float32(text_features)
             step = self._measure(image, text, labels, stage, self._scale(logit_scale, stage, image))
