@@ -128,7 +128,7 @@ class DirectionController:
         Returns:
             Weights of the directions at each step, float64 ``[n, 2]``.
         """
-        rows, usable = self.update_rows(gaps), np.isfinite(gaps).all(axis=1)
+        rows, usable = self.update_rows(gaps), finite_rows(gaps)
         known, new = len(self._gaps[0]), gaps[usable]
         seen = np.concatenate([np.array(self._gaps, dtype=np.float64).T.reshape(-1, 2), new])
         table = [self._weights, *self._moves(seen, (known + np.cumsum(usable)[rows]).tolist())]
@@ -140,7 +140,7 @@ class DirectionController:
 
     def update_rows(self, gaps: np.ndarray) -> np.ndarray:
         """Rows of ``gaps`` ``[n, 2]`` after whose entry ``update_many`` updates the weights, ascending."""
-        usable = np.isfinite(gaps).all(axis=1)
+        usable = finite_rows(gaps)
         counts = self._count + np.cumsum(usable)
         return np.flatnonzero(usable & (counts % self._update_every == 0) & self._adaptive)
 
@@ -190,6 +190,12 @@ class DirectionController:
         first, second = state["weights"]
         self._weights = (float(first), float(second))
         self._names = tuple(state["names"]) or None
+
+
+def finite_rows(gaps: np.ndarray) -> np.ndarray:
+    """Steps whose gaps the controller takes: both finite, bool ``[n]``."""
+    usable: np.ndarray = np.isfinite(gaps[:, 0]) & np.isfinite(gaps[:, 1])
+    return usable
 
 
 def replay_controller(gaps: np.ndarray, config: UWMLConfig) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import accumulate
+from operator import lshift
 
 import numpy as np
 
@@ -26,8 +27,7 @@ class RunningSums:
         lowest = int(exponent.min(initial=_MANTISSA_BITS))
         # Every value is a whole multiple of 2 ** (lowest - 53); Python's integers add them exactly.
         shifts = (exponent - lowest).tolist()
-        multiples = (number << shift for number, shift in zip(whole.tolist(), shifts, strict=True))
-        self._sums: list[int] = list(accumulate(multiples, initial=0))
+        self._sums: list[int] = list(accumulate(map(lshift, whole.tolist(), shifts), initial=0))
         self._per_unit: int = 1 << (_MANTISSA_BITS - lowest)
 
     def over(self, start: int, stop: int) -> float:

@@ -1,0 +1,187 @@
+"""Which direction lags, and what another controller would have done about it on the logged gaps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from uwml_core.analysis.balance_lines import Lines, contribution_lines, gap_and_weight_lines, share_of_loss
+from uwml_core.analysis.controller_log import ControllerLog, controller_log
+from uwml_core.analysis.jitter import jitter
+from uwml_core.analysis.lag import Lag
+from uwml_core.analysis.text import fixed
+from uwml_core.i18n import _, ngettext
+from uwml_core.weighting import DirectionController, UWMLConfig, replay_controller
+
+_BOTH = ("before", "after")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Balance:
+    """Gaps, weights and contributions as logged, and as replayed with other parameters.
+
+    Attributes:
+        log: the logged steps.
+        lines: gap (line raw, before, after: per step, mean over the window in use, over the one tried) and
+            weight (before: as logged, after: replayed), decimated.
+        contributions: contribution (w_d L_d, nat) and share (of the loss, %), rolling means, before and
+            after, decimated.
+        updates: ``[step, shown]``: steps at which the tried controller updates its weights; ``shown``
+            thins them out where they would run into each other.
+        summary: one row per direction: direction, steps; for before and after: weight_last,
+            weight_mean, weight_sd, jitter, jitter_sd (total variation of the weight per 100 steps and its
+            spread over stretches of 100 steps), jitter_stretches, share_mean, share_sd (% of the loss),
+            share_steps and updates.
+        unchanged: whether both controllers have the same parameters.
+    """
+
+    log: ControllerLog
+    lines: Lines
+    contributions: Lines
+    updates: pd.DataFrame
+    summary: pd.DataFrame
+    unchanged: bool
+
+
+def modal_balance(
+    steps: pd.DataFrame,
+    before: UWMLConfig,
+    after: UWMLConfig,
+    directions: tuple[str, str],
+    *,
+    max_points: int = 1200,
+) -> Balance:
+    """Replay the logged gaps with other parameters.
+
+    ``before`` are the logged weights, or those that ``before`` would have given where none were logged.
+    The replay is open-loop: the logged gaps stay as they are, whatever the weights.
+
+    Args:
+        steps: frame of the table ``steps`` with ``controller_log.balance_columns``, in step order.
+        before: the parameters in use.
+        after: the parameters to try.
+        directions: the run's directions.
+        max_points: most points per line.
+    """
+    log = controller_log(steps, directions)
+    replayed = replay_controller(log.gap, after)
+    logged = log.weight if log.has_weights else replay_controller(log.gap, before)
+    weights = {"before": logged, "after": replayed}
+    return Balance(
+        log=log,
+        lines=gap_and_weight_lines(log, weights, (before, after), directions, max_points),
+        contributions=contribution_lines(log, weights, directions, max_points),
+        updates=_updates(log, after),
+        summary=_summary(log, weights, {"before": before, "after": after}, directions),
+        unchanged=_same_controller(before, after),
+    )
+
+
+def _same_controller(before: UWMLConfig, after: UWMLConfig) -> bool:
+    return vars(DirectionController.from_config(before)) == vars(DirectionController.from_config(after))
+
+
+def _updates(log: ControllerLog, config: UWMLConfig, most: int = 200) -> pd.DataFrame:
+    rows = DirectionController.from_config(config).update_rows(log.gap)
+    shown = np.zeros(len(rows), dtype=bool)
+    shown[:: max(1, -(-len(rows) // most))] = True
+    return pd.DataFrame({"step": log.step[rows], "shown": shown})
+
+
+def _summary(
+    log: ControllerLog,
+    weights: dict[str, np.ndarray],
+    configs: dict[str, UWMLConfig],
+    directions: tuple[str, str],
+) -> pd.DataFrame:
+    rows: list[dict[str, object]] = [{"direction": d, "steps": int(log.usable.sum())} for d in directions]
+    for when in _BOTH:
+        moves = jitter(weights[when])
+        updates = len(DirectionController.from_config(configs[when]).update_rows(log.gap))
+        share = share_of_loss(log, weights[when])
+        for column, row in enumerate(rows):
+            weight, part = _finite(weights[when][:, column]), _finite(share[:, column])
+            values = {
+                "weight_last": weight[-1] if len(weight) else np.nan,
+                "weight_mean": _mean(weight),
+                "weight_sd": _sd(weight),
+                "jitter": moves.per_100_steps,
+                "jitter_sd": moves.sd,
+                "jitter_stretches": moves.stretches,
+                "share_mean": _mean(part),
+                "share_sd": _sd(part),
+                "share_steps": len(part),
+                "updates": updates,
+            }
+            row |= {f"{name}_{when}": value for name, value in values.items()}
+    return pd.DataFrame(rows)
+
+
+def _finite(values: np.ndarray) -> np.ndarray:
+    kept: np.ndarray = values[np.isfinite(values)]
+    return kept
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(values.mean()) if len(values) else float("nan")
+
+
+def _sd(values: np.ndarray) -> float:
+    return float(values.std(ddof=1)) if len(values) > 1 else float("nan")
+
+
+def balance_headline(lag: Lag, balance: Balance, after: UWMLConfig, directions: tuple[str, str]) -> str:
+    """Which direction lags since when, and how much the weights move, before and after.
+
+    Args:
+        lag: which direction lags, as ``find_lag`` gives it.
+        balance: as ``modal_balance`` gives it.
+        after: the parameters that were tried.
+        directions: the run's directions.
+    """
+    return " ".join(part for part in (_lag_sentence(lag, directions), _calm(balance, after)) if part)
+
+
+def _lag_sentence(lag: Lag, directions: tuple[str, str]) -> str:
+    behind = lag.behind
+    if not np.isfinite(behind.half_width):
+        return ngettext(
+            "Too little data yet to say which direction lags: {n} step with gaps.",
+            "Too little data yet to say which direction lags: {n} steps with gaps.",
+            behind.n,
+        ).format(n=f"{behind.n:,}")
+    if lag.lagging is None:
+        text = _("Neither direction lags: {second} − {first} is {gap} ± {spread} over the last {n} steps.")
+    elif lag.from_start or lag.first_epoch is None:
+        text = _("{lagging} lags {leading} by {gap} ± {spread} since the first step (n = {n} steps).")
+    else:
+        text = _("{lagging} lags {leading} by {gap} ± {spread} since epoch {epoch} (n = {n} steps).")
+    lagging = directions[lag.lagging or 0]
+    return text.format(
+        first=directions[0],
+        second=directions[1],
+        lagging=lagging,
+        leading=directions[1 - (lag.lagging or 0)],
+        gap=fixed(behind.mean, 3),
+        spread=fixed(behind.half_width, 3),
+        epoch=lag.first_epoch,
+        n=f"{behind.n:,}",
+    )
+
+
+def _calm(balance: Balance, after: UWMLConfig) -> str:
+    row = balance.summary.iloc[0]
+    before, now = float(row["jitter_before"]), float(row["jitter_after"])
+    if balance.unchanged and after.direction_mode != "adaptive":
+        return _("The direction weights are not adapted (direction_mode: {mode}).").format(
+            mode=after.direction_mode
+        )
+    if not np.isfinite(before):
+        return ""
+    if balance.unchanged:
+        return _("The direction weights move by {jitter} per 100 steps.").format(jitter=fixed(before, 3))
+    return _("With these parameters the weights move by {after} instead of {before} per 100 steps.").format(
+        after=fixed(now, 3), before=fixed(before, 3)
+    )
