@@ -109,7 +109,9 @@ def add_references(figure: go.Figure, references: pd.DataFrame | None, theme: Th
         )
 
 
-def add_broken(figure: go.Figure, series: pd.DataFrame, theme: Theme) -> None:
+def add_broken(
+    figure: go.Figure, series: pd.DataFrame, theme: Theme, *, xaxis: str = "x", yaxis: str = EDGE_AXIS
+) -> None:
     """Mark values that are not finite as ticks: NaN and +∞ at the upper edge, −∞ at the lower."""
     value = series["value"].to_numpy(dtype=np.float64)
     rows = series[~np.isfinite(value)]
@@ -121,7 +123,8 @@ def add_broken(figure: go.Figure, series: pd.DataFrame, theme: Theme) -> None:
         go.Scatter(
             x=floats(rows["step"]),
             y=np.where(broken == -np.inf, 0, 1).astype(np.float32),
-            yaxis=EDGE_AXIS,
+            xaxis=xaxis,
+            yaxis=yaxis,
             mode="markers",
             name=_("not finite"),
             marker={

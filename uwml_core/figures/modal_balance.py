@@ -1,0 +1,197 @@
+"""Gaps, direction weights and contributions to the loss over steps, in use and tried."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from uwml_core.figures.frame import canvas, finite_span, floats, say_empty
+from uwml_core.figures.overlays import add_broken, add_phases
+from uwml_core.figures.step_panels import Panel, fit_panel, fit_steps, step_panels
+from uwml_core.figures.theme import Theme, fade
+from uwml_core.i18n import _
+
+# A weight that hardly moves is not blown up to fill its panel.
+_LEAST_WEIGHTS = (0.45, 0.55)
+_LEAST_SHARES = (45.0, 55.0)
+
+
+def balance_figure(
+    lines: pd.DataFrame,
+    updates: pd.DataFrame,
+    theme: Theme,
+    *,
+    directions: tuple[str, str],
+    bands: pd.DataFrame | None = None,
+    since: tuple[int, str] | None = None,
+    height: int = 460,
+) -> go.Figure:
+    """Gaps over weights: the tried controller solid, the one in use as a dashed ghost where it differs.
+
+    Args:
+        lines: ``[quantity, line, direction, step, epoch, value, n]`` with the quantities gap and weight.
+        updates: ``[step, shown]``; the shown ones become ticks at the foot of the weights.
+        theme: colours.
+        directions: the run's directions.
+        bands: ``[phase, first_step, last_step]``.
+        since: step and name of a moment to mark in both panels.
+        height: pixels.
+    """
+    if lines.empty:
+        return say_empty(canvas(theme, height=height), theme)
+    gap = _("cosine · pale: each step · line: mean over the window")
+    weight = _("ticks: updates of the controller")
+    titles = [(_("Mean margin"), gap + _ghost_note(lines, "gap"))]
+    titles += [(_("Direction weight"), weight + _ghost_note(lines, "weight"))]
+    figure, (top, bottom) = step_panels(theme, titles, height=height)
+    add_phases(figure, bands, theme)
+    gaps, weights = (lines[lines["quantity"] == quantity] for quantity in ("gap", "weight"))
+    ends = _add_lines(figure, top, gaps, theme, directions, decimals=3)
+    fit_panel(figure, top, finite_span(gaps["value"].to_numpy()), ends)
+    ends = _add_lines(figure, bottom, weights, theme, directions, decimals=2)
+    fit_panel(figure, bottom, finite_span(weights["value"].to_numpy(), np.array(_LEAST_WEIGHTS)), ends)
+    add_broken(figure, gaps[gaps["line"] == "raw"], theme, xaxis=top.x, yaxis=top.edge)
+    _add_level(figure, bottom, 0.5, theme)
+    _add_updates(figure, bottom, updates, theme)
+    _add_moment(figure, since, theme)
+    fit_steps(figure, lines["step"].to_numpy())
+    return figure
+
+
+def contributions_figure(
+    lines: pd.DataFrame, theme: Theme, *, directions: tuple[str, str], height: int = 300
+) -> go.Figure:
+    """What each direction adds to the loss, in nat and as its share.
+
+    Args:
+        lines: ``[quantity, line, direction, step, epoch, value, n]`` with contribution and share.
+        theme: colours.
+        directions: the run's directions.
+        height: pixels.
+    """
+    if lines.empty:
+        return say_empty(canvas(theme, height=height), theme, _("No loss per direction logged"))
+    ghost = _ghost_note(lines, "contribution")
+    titles = [(_("Weight × loss"), _("nat") + ghost), (_("Share of the loss"), "%")]
+    figure, (top, bottom) = step_panels(theme, titles, height=height)
+    nat, share = (lines[lines["quantity"] == quantity] for quantity in ("contribution", "share"))
+    ends = _add_lines(figure, top, nat, theme, directions, decimals=3)
+    fit_panel(figure, top, finite_span(nat["value"].to_numpy()), ends)
+    ends = _add_lines(figure, bottom, share, theme, directions, decimals=1)
+    fit_panel(figure, bottom, finite_span(share["value"].to_numpy(), np.array(_LEAST_SHARES)), ends)
+    _add_level(figure, bottom, 50.0, theme)
+    fit_steps(figure, lines["step"].to_numpy())
+    return figure
+
+
+def _ghost_note(lines: pd.DataFrame, quantity: str) -> str:
+    differs = ((lines["quantity"] == quantity) & (lines["line"] == "before")).any()
+    return " · " + _("dashed: in use") if differs else ""
+
+
+def _add_lines(
+    figure: go.Figure,
+    panel: Panel,
+    rows: pd.DataFrame,
+    theme: Theme,
+    directions: tuple[str, str],
+    *,
+    decimals: int,
+) -> list[tuple[str, float, str]]:
+    ends = []
+    for line in ("raw", "before", "after"):
+        for direction in directions[::-1]:
+            mine = rows[(rows["line"] == line) & (rows["direction"] == direction)]
+            mine = mine[np.isfinite(mine["value"].to_numpy())]
+            if mine.empty:
+                continue
+            color = theme.direction(direction, directions)
+            figure.add_trace(_trace(mine, line, direction, color, panel))
+            if line == "after":
+                last = float(mine["value"].iloc[-1])
+                ends.append((f"{direction} {last:.{decimals}f}", last, color))
+    return ends
+
+
+def _trace(rows: pd.DataFrame, line: str, direction: str, color: str, panel: Panel) -> go.Scatter:
+    quantity = str(rows["quantity"].iloc[0])
+    strokes: dict[str, dict[str, Any]] = {
+        "raw": {"color": fade(color, 0.28), "width": 1},
+        "before": {"color": fade(color, 0.6), "width": 1.5, "dash": "4px,3px"},
+        "after": {"color": color, "width": 2},
+    }
+    shape = "hv" if quantity == "weight" else "linear"
+    return go.Scatter(
+        x=floats(rows["step"]),
+        y=floats(rows["value"]),
+        customdata=floats(rows[["epoch", "n"]].to_numpy(dtype=np.float64)),
+        xaxis=panel.x,
+        yaxis=panel.y,
+        mode="lines+markers" if len(rows) == 1 else "lines",
+        name=f"{direction} {quantity} {line}",
+        line={**strokes[line], "shape": shape},
+        hovertemplate=_hover(quantity, line, direction),
+    )
+
+
+def _hover(quantity: str, line: str, direction: str) -> str:
+    bases = {
+        "weight": _("after n = %{customdata[1]:,.0f} updates"),
+        "gap": _("mean of n = %{customdata[1]:,.0f} gaps"),
+        "contribution": _("mean of n = %{customdata[1]:,.0f} steps"),
+        "share": _("mean of n = %{customdata[1]:,.0f} steps"),
+    }
+    basis = _("n = %{customdata[1]:,.0f} pairs") if line == "raw" else bases[quantity]
+    when = {"raw": "", "before": f" {_('in use')}", "after": ""}[line]
+    form = {"gap": ".4f", "weight": ".4f", "contribution": ".4~g", "share": ".1f"}[quantity]
+    place = _("step %{x:,} · epoch %{customdata[0]:.0f}")
+    return f"<b>{direction}</b>{when} %{{y:{form}}}, {basis}<br>{place}<extra></extra>"
+
+
+def _add_level(figure: go.Figure, panel: Panel, value: float, theme: Theme) -> None:
+    line = {"color": theme.muted, "width": 1, "dash": "dot"}
+    figure.add_shape(
+        type="line", xref="paper", yref=panel.y, x0=0, x1=1, y0=value, y1=value, line=line, layer="below"
+    )
+
+
+def _add_updates(figure: go.Figure, panel: Panel, updates: pd.DataFrame, theme: Theme) -> None:
+    shown = updates[updates["shown"]]
+    if shown.empty:
+        return
+    figure.add_trace(
+        go.Scatter(
+            x=floats(shown["step"]),
+            y=np.zeros(len(shown), np.float32),
+            xaxis=panel.x,
+            yaxis=panel.edge,
+            mode="markers",
+            name=_("updates"),
+            marker={"symbol": "line-ns-open", "size": 6, "color": theme.muted, "line": {"width": 1}},
+            hovertemplate=_("update at step %{x:,}") + "<extra></extra>",
+            cliponaxis=False,
+        )
+    )
+
+
+def _add_moment(figure: go.Figure, since: tuple[int, str] | None, theme: Theme) -> None:
+    if since is None:
+        return
+    step, name = since
+    line = {"color": theme.muted, "width": 1}
+    figure.add_shape(type="line", xref="x", yref="paper", x0=step, x1=step, y0=0, y1=1, line=line)
+    figure.add_annotation(
+        text=name,
+        x=step,
+        xref="x",
+        y=1,
+        yref="y domain",
+        xanchor="left",
+        yanchor="top",
+        xshift=4,
+        showarrow=False,
+        font={"color": theme.muted, "size": 11},
+    )

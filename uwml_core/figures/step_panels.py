@@ -1,0 +1,120 @@
+"""Panels under each other over one axis of steps, which zoom together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from uwml_core.figures.frame import canvas, end_labels, titled
+from uwml_core.figures.theme import UI_REVISION, Theme
+from uwml_core.i18n import _
+
+_SPACING = 0.13
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel's axes.
+
+    Attributes:
+        row: 1 at the top.
+        height_px: height of its plot.
+    """
+
+    row: int
+    height_px: float
+
+    @property
+    def x(self) -> str:
+        """Name of its horizontal axis in a trace."""
+        return "x" if self.row == 1 else f"x{self.row}"
+
+    @property
+    def y(self) -> str:
+        """Name of its vertical axis in a trace."""
+        return "y" if self.row == 1 else f"y{self.row}"
+
+    @property
+    def edge(self) -> str:
+        """Name of an invisible axis from 0 (its bottom) to 1 (its top), for ticks at the edges."""
+        return f"y{10 + self.row}"
+
+
+def step_panels(
+    theme: Theme, titles: Sequence[tuple[str, str]], *, height: int
+) -> tuple[go.Figure, list[Panel]]:
+    """An empty figure with a panel per title.
+
+    Args:
+        theme: colours.
+        titles: what a panel shows and, quieter, its unit; top to bottom.
+        height: of the figure, pixels.
+    """
+    count = len(titles)
+    figure = make_subplots(rows=count, cols=1, shared_xaxes=True, vertical_spacing=_SPACING)
+    figure.update_layout(canvas(theme, height=height).layout)
+    figure.update_layout(template=theme.template, uirevision=UI_REVISION)
+    margin = figure.layout.margin
+    plot_px = (height - margin.t - margin.b) * (1 - _SPACING * (count - 1)) / count
+    panels = [Panel(row, plot_px) for row in range(1, count + 1)]
+    for panel, (title, unit) in zip(panels, titles, strict=True):
+        _add_edge(figure, panel)
+        _add_title(figure, panel, titled(title, unit, theme))
+    figure.update_xaxes(tickformat="~s")
+    figure.update_xaxes(title_text=_("step"), row=count, col=1)
+    return figure, panels
+
+
+def _add_edge(figure: go.Figure, panel: Panel) -> None:
+    domain = figure.layout[f"yaxis{panel.row if panel.row > 1 else ''}"].domain
+    edge = {"overlaying": panel.y, "anchor": panel.x, "domain": domain, "range": [0, 1]}
+    figure.update_layout({f"yaxis{10 + panel.row}": {**edge, "visible": False, "fixedrange": True}})
+
+
+def _add_title(figure: go.Figure, panel: Panel, text: str) -> None:
+    figure.add_annotation(
+        text=text,
+        xref="paper",
+        yref=f"{panel.y} domain",
+        x=0,
+        y=1,
+        xanchor="left",
+        yanchor="bottom",
+        showarrow=False,
+        font={"size": 13},
+    )
+
+
+def fit_panel(
+    figure: go.Figure, panel: Panel, span: tuple[float, float], labels: Sequence[tuple[str, float, str]]
+) -> None:
+    """Give a panel the vertical range of its values, with a little room, and write labels at its right.
+
+    Args:
+        figure: the figure.
+        panel: the panel.
+        span: smallest and largest value to show.
+        labels: (text, value, colour) each.
+    """
+    room = 0.06 * (span[1] - span[0]) or 0.1 * abs(span[0]) or 1.0
+    low, high = span[0] - room, span[1] + room
+    figure.update_yaxes(range=[low, high], nticks=5, row=panel.row, col=1)
+    end_labels(figure, labels, (low, high), plot_px=panel.height_px, yref=panel.y)
+
+
+def fit_steps(figure: go.Figure, steps: np.ndarray) -> None:
+    """Show the logged steps from edge to edge; few of them with a tick each.
+
+    Args:
+        figure: the figure.
+        steps: steps that are drawn, >= 1 of them.
+    """
+    first, last = float(steps.min()), float(steps.max())
+    if last - first < 10:
+        figure.update_xaxes(dtick=1, tickformat="d", range=[first - 0.5, last + 0.5])
+    else:
+        figure.update_xaxes(range=[first, last])
