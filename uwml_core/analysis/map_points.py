@@ -42,13 +42,24 @@ def map_points(
             "rank": strength["rank"].to_numpy(),
         }
     )
-    mine = layout.loc[layout["step"] == snapshot.step, [*_KEY, "x", "y"]]
-    mine = mine.astype({"modality": object, "item_id": np.int64})
-    points = points.merge(mine, on=_KEY, how="inner", validate="one_to_one")
+    points[["x", "y"]] = places_of(snapshot, layout)
+    points = points[np.isfinite(points["x"]) & np.isfinite(points["y"])].reset_index(drop=True)
     told = describe_items(points["item_id"].to_numpy(), items)
     points["group"], points["caption"] = told["group"].to_numpy(), told["caption"].to_numpy()
     points["step"], points["epoch"] = snapshot.step, snapshot.epoch
-    return points[list(POINT_COLUMNS)]
+    ordered: pd.DataFrame = points[list(POINT_COLUMNS)]
+    return ordered
+
+
+def places_of(snapshot: Snapshot, layout: pd.DataFrame) -> NDArray[np.float32]:
+    """Place of each point of a snapshot, float32 ``[n, 2]``; NaN where the layout has none."""
+    mine = layout.loc[layout["step"] == snapshot.step, [*_KEY, "x", "y"]].drop_duplicates(_KEY)
+    places = np.full((len(snapshot.item_ids), 2), np.nan, np.float32)
+    for name in snapshot.modalities:
+        rows = snapshot.rows(name)
+        placed = mine[mine["modality"] == name].set_index("item_id")[["x", "y"]]
+        places[rows] = placed.reindex(snapshot.item_ids[rows]).to_numpy(np.float32)
+    return places
 
 
 def describe_items(item_ids: NDArray[np.int64], items: pd.DataFrame | None) -> pd.DataFrame:

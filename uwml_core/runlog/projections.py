@@ -140,6 +140,26 @@ def read_parameters(path: Path) -> dict[str, Any]:
     return values if isinstance(values, dict) else {}
 
 
+def to_frame(snapshots: Sequence[PlacedSnapshot]) -> pd.DataFrame:
+    """Layouts that were not written, as ``read_projection`` gives those that were."""
+    frames = [
+        pd.DataFrame(
+            {
+                "step": np.full(len(placed.item_ids), placed.step, np.int64),
+                "epoch": pd.array([placed.epoch] * len(placed.item_ids), dtype="Int32"),
+                "item_id": placed.item_ids.astype(np.int32),
+                "modality": pd.Categorical(placed.modality),
+                "x": placed.places[:, 0],
+                "y": placed.places[:, 1],
+            }
+        )
+        for placed in snapshots
+    ]
+    if not frames:
+        return pd.DataFrame({column.name: [] for column in PROJECTIONS.columns})
+    return pd.concat(frames, ignore_index=True)
+
+
 def placed_snapshots(frame: pd.DataFrame) -> list[PlacedSnapshot]:
     """A frame of ``read_projection`` snapshot by snapshot."""
     steps = np.unique(frame["step"].to_numpy(np.int64))

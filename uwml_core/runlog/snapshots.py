@@ -47,6 +47,12 @@ class Snapshot:
             return np.empty(0, np.int64)
         return np.flatnonzero(self.modality == self.modalities.index(modality))
 
+    def named(self, modalities: tuple[str, str]) -> tuple[str, str]:
+        """Names of both modalities: the given ones, or the snapshot's own where it has two others."""
+        if len(self.modalities) != 2 or set(self.modalities) == set(modalities):
+            return modalities
+        return self.modalities[0], self.modalities[1]
+
     def pairs(self, modalities: tuple[str, str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Rows of the items that have both modalities: first ``[pairs]`` and second ``[pairs]``."""
         first, second = self.rows(modalities[0]), self.rows(modalities[1])

@@ -6,11 +6,18 @@ from uwml_core.ui.controls import weighting_controls
 from uwml_core.ui.empty import empty_folder
 from uwml_core.ui.epochs import epoch_choice, progress_of
 from uwml_core.ui.frame import draw_frame
+from uwml_core.ui.gap_card import gap_card
 from uwml_core.ui.launch import demo_button
+from uwml_core.ui.layout_choice import layout_choice
 from uwml_core.ui.links import run_links
 from uwml_core.ui.live import follow, follow_folder
+from uwml_core.ui.map_card import map_card
+from uwml_core.ui.map_controls import map_controls
+from uwml_core.ui.map_read import gap_measures, items_of, map_points, map_quality, moments_of, snapshot
 from uwml_core.ui.numbers import queries_note, training_numbers, what_if_table
 from uwml_core.ui.page import begin_folder_page, begin_page, current_theme
+from uwml_core.ui.player import moment_player, play_interval
+from uwml_core.ui.point_card import chosen_item, point_card
 from uwml_core.ui.read import evals, events, histogram, loss_in_use, overview, pairs, steps
 from uwml_core.ui.recipes import recipe_card
 from uwml_core.ui.runs_list import runs_list
@@ -21,6 +28,7 @@ __all__ = [
     "begin_folder_page",
     "begin_page",
     "card",
+    "chosen_item",
     "current_theme",
     "demo_button",
     "draw_frame",
@@ -30,20 +38,33 @@ __all__ = [
     "events",
     "follow",
     "follow_folder",
+    "gap_card",
+    "gap_measures",
     "guide",
     "headline",
     "histogram",
+    "items_of",
+    "layout_choice",
     "loss_in_use",
+    "map_card",
+    "map_controls",
+    "map_points",
+    "map_quality",
+    "moment_player",
+    "moments_of",
     "note",
     "notes",
     "overview",
     "pairs",
+    "play_interval",
+    "point_card",
     "progress_of",
     "publish_plotly_js",
     "queries_note",
     "recipe_card",
     "run_links",
     "runs_list",
+    "snapshot",
     "steps",
     "training_numbers",
     "weighting_controls",

@@ -24,6 +24,12 @@ _EVALUATION = """log.log_eval(step=step, epoch=epoch, split="val",
              metrics=[("i2t", "R@1", 31.5, 1000, 0.0), ("t2i", "R@1", 30.2, 1000, 0.0)])
 """
 
+_SNAPSHOT = """log.log_snapshot(step=step, epoch=epoch, embeddings={"image": images, "text": texts},
+                 item_ids=item_ids, labels=labels, splits="val")  # unit-norm rows, the same items each time
+"""
+
+_RECIPES = {"evals": _EVALUATION, "snapshots": _SNAPSHOT}
+
 
 def empty_folder() -> None:
     """Say that no run is there and how to make one."""
@@ -52,4 +58,4 @@ def missing_table(run: Run, table: str) -> None:
         note(_("The folder has no run.json of ours. Write the log with RunLogger to see this page:"))
     else:
         note(_("It ended before the table was written, or its loop does not log it. To log it:"))
-    st.code(_EVALUATION if table == "evals" else _LOGGER, language="python")
+    st.code(_RECIPES.get(table, _LOGGER), language="python")

@@ -17,7 +17,7 @@ REFRESH_S = 2.0
 _FOLLOWED = frozenset({"running", "stale"})
 
 
-def follow(run: Run, draw: Callable[[Run], None]) -> None:
+def follow(run: Run, draw: Callable[[Run], None], *, every: float | None = None) -> None:
     """Draw a page's body for a run, again every two seconds while the run is being written.
 
     Zoom and widgets survive: charts are keyed components, widgets keep their state by key.
@@ -25,10 +25,11 @@ def follow(run: Run, draw: Callable[[Run], None]) -> None:
     Args:
         run: the chosen run.
         draw: draws the body; called with the run as it is at that moment.
+        every: seconds between two drawings whatever the run's status, such as while something is played.
     """
     following = is_live() and run.status in _FOLLOWED
 
-    @st.fragment(run_every=REFRESH_S if following else None)
+    @st.fragment(run_every=every or (REFRESH_S if following else None))
     def body() -> None:
         apply_language()
         if following and run.status not in _FOLLOWED:

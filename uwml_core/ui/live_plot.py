@@ -6,6 +6,7 @@ keeps one chart per key and hands new figures to ``Plotly.react``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,17 @@ _JS = (Path(__file__).parent / "live_plot.js").read_text(encoding="utf-8")
 _component = st.components.v2.component("uwml_live_plot", html=_HTML, css=_CSS, js=_JS, isolate_styles=False)
 
 
-def live_plot(figure: Any, *, key: str, title: str, height: int, revision: str, problem: str) -> None:
+def live_plot(
+    figure: Any,
+    *,
+    key: str,
+    title: str,
+    height: int,
+    revision: str,
+    problem: str,
+    on_click: Callable[[list[float]], None] | None = None,
+    glide_ms: int = 0,
+) -> None:
     """Draw a figure, or hand new data to the chart that this key already shows.
 
     Args:
@@ -30,7 +41,18 @@ def live_plot(figure: Any, *, key: str, title: str, height: int, revision: str, 
         height: pixels.
         revision: zoom, hidden traces and selection survive as long as this stays the same.
         problem: sentence shown where the chart library cannot be loaded.
+        on_click: called with the numbers of a clicked point's ``customdata``; no chart listens without it.
+        glide_ms: traces whose ``meta`` is ``glide`` move to their new places in that time, as long as they
+            keep their number of points; not where the visitor asked for less motion.
     """
     figure.update_layout(height=height, autosize=True, uirevision=revision)
     data = {"figure": figure.to_json(), "height": height, "title": title, "problem": problem}
-    _component(key=key, data=data, height=height)
+    data |= {"glide_ms": glide_ms, "clickable": on_click is not None}
+
+    def clicked() -> None:
+        point = st.session_state[key].get("clicked")
+        if on_click is not None and point:
+            on_click([float(number) for number in point])
+
+    listening: dict[str, Any] = {} if on_click is None else {"on_clicked_change": clicked}
+    _component(key=key, data=data, height=height, **listening)

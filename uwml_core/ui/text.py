@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Mapping
 
 import streamlit as st
 
@@ -57,3 +58,10 @@ def guide(*paragraphs: str) -> None:
     """The page's foldable "how to read this"."""
     with st.expander(_("How to read this"), icon=":material/help:"):
         st.html("".join(element("p", paragraph, "uw-guide") for paragraph in paragraphs))
+
+
+def guide_formulas(formulas: Mapping[str, str]) -> None:
+    """Foldable list of what is measured and how."""
+    lines = [f"<li><b>{html.escape(name)}</b>: {html.escape(text)}</li>" for name, text in formulas.items()]
+    with st.expander(_("Formulas"), icon=":material/function:"):
+        st.html(f'<ul class="uw-guide">{"".join(lines)}</ul>')

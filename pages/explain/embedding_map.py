@@ -1,0 +1,42 @@
+import streamlit as st
+
+from uwml_core import ui
+from uwml_core.analysis.map_headline import map_headline
+from uwml_core.analysis.neighbors_across import neighbors_across
+from uwml_core.i18n import _
+from uwml_core.runlog.reader import Run
+
+run = ui.begin_page(
+    _("Embedding map"), _("Where do the two modalities lie, how do they move?"), needs=("snapshots",)
+)
+
+
+def body(run: Run) -> None:
+    theme, gaps = ui.current_theme(), ui.gap_measures(run)
+    ui.headline(map_headline(gaps))
+    left, right = st.columns([5, 3], gap="small")
+    with left:
+        step = ui.moment_player(ui.moments_of(run))
+    snapshot, item = ui.snapshot(run, step), ui.chosen_item()
+    modalities = snapshot.named(run.modalities)
+    with right:
+        with st.container(border=True, key="card-controls", gap="small"):
+            layout = ui.layout_choice(run)
+            view = ui.map_controls(run, sorted(set(snapshot.splits) - {""}))
+        points = ui.map_points(run, step, layout.frame)
+        neighbors = neighbors_across(snapshot, modalities, -1 if item is None else item)
+        ui.point_card(item, points, neighbors, ui.items_of(run))
+    with left:
+        quality = ui.map_quality(run, step, layout.frame, layout.name)
+        ui.map_card(points, layout, view, item, quality, modalities=modalities, theme=theme)
+    ui.gap_card(gaps, step, modalities=modalities, theme=theme)
+
+
+ui.follow(run, body, every=ui.play_interval())
+ui.guide(
+    _("Each item is two points, one per modality. Pairs that the model has learned lie close together."),
+    _("UMAP keeps neighborhoods: who is near whom. Distances between clusters and their sizes mean little."),
+    _("The size of the gap on the map means nothing either; the measures below come from the embeddings."),
+    _("Margin and rank are among the items of the snapshot, both splits, not among the whole data set."),
+    _("Every layout starts from the one before and is turned onto it, so what moves has moved in the data."),
+)

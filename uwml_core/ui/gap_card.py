@@ -1,0 +1,57 @@
+"""The measures of the gap, with their formulas."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from uwml_core.figures.gap_measures import gap_measures_figure
+from uwml_core.figures.theme import Theme
+from uwml_core.i18n import _
+from uwml_core.ui.card import card
+from uwml_core.ui.text import guide_formulas
+
+HEIGHT = 200
+
+
+def gap_card(gaps: pd.DataFrame, step: int, *, modalities: tuple[str, str], theme: Theme) -> None:
+    """Draw the measures from snapshot to snapshot, and below what each one is.
+
+    Args:
+        gaps: frame of ``merge_gaps``.
+        step: snapshot to mark.
+        modalities: names of both.
+        theme: colours.
+    """
+    figure = gap_measures_figure(gaps, theme, modalities=modalities, step=step, height=HEIGHT)
+    card(
+        _("The gap in the original space"),
+        figure,
+        gaps,
+        _("A gap is not in itself a fault: closing it changes recall little."),
+        _counts(gaps),
+        key="gap",
+        height=HEIGHT,
+    )
+    guide_formulas(
+        {
+            _("Distance of the centres"): "‖x̄ − ȳ‖",
+            _("Relative modality gap"): _(
+                "mean distance of the pairs / (that + mean distance within the modalities), "
+                "distance (1 − cosine) / 2; 0 aligned, 0.5 no gap beyond chance"
+            ),
+            _("Alignment"): _("mean ‖x − y‖² over pairs; 0 where pairs coincide"),
+            _("Uniformity"): _("log mean exp(−2 ‖a − b‖²) over different items; lower is more evenly spread"),
+            _("Linear separability"): _(
+                "share of held-out points whose modality a ridge classifier names; 0.5 is chance"
+            ),
+        }
+    )
+
+
+def _counts(gaps: pd.DataFrame) -> str:
+    n = gaps.groupby("measure")["n"].max()
+    if "alignment" not in n:
+        return ""
+    return _("n = {n} items, of uniformity {sampled}").format(
+        n=f"{int(n['alignment']):,}", sampled=f"{int(n['uniformity']):,}"
+    )
