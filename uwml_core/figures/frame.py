@@ -17,21 +17,22 @@ MARGIN = {"l": 56, "r": 64, "t": 28, "b": 44}
 
 def canvas(theme: Theme, *, height: int, title: str = "", unit: str = "", **margin: int) -> go.Figure:
     """A figure with the page's look, a title on the left and its unit in a quieter colour, both optional."""
-    figure = go.Figure()
-    figure.update_layout(
-        template=theme.template,
-        height=height,
-        margin={**MARGIN, "t": MARGIN["t"] if title or unit else 10, **margin},
-        uirevision=UI_REVISION,
-        title={
-            "text": titled(title, unit, theme),
-            "y": 1.0,
-            "yref": "container",
-            "yanchor": "top",
-            "pad": {"t": 6},
-        },
+    # one construction: each later update of the layout would be checked against the whole template
+    return go.Figure(
+        layout={
+            "template": theme.template,
+            "height": height,
+            "margin": {**MARGIN, "t": MARGIN["t"] if title or unit else 10, **margin},
+            "uirevision": UI_REVISION,
+            "title": {
+                "text": titled(title, unit, theme),
+                "y": 1.0,
+                "yref": "container",
+                "yanchor": "top",
+                "pad": {"t": 6},
+            },
+        }
     )
-    return figure
 
 
 def titled(title: str, unit: str, theme: Theme) -> str:
