@@ -56,7 +56,9 @@ def nearest_wrong(
 def _nearest(
     queries: torch.Tensor, candidates: torch.Tensor, same: torch.Tensor, k: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    similarity = torch.where(same, -torch.inf, queries @ candidates.T).nan_to_num_(-torch.inf, torch.inf, -torch.inf)
+    similarity = torch.where(same, -torch.inf, queries @ candidates.T).nan_to_num_(
+        -torch.inf, torch.inf, -torch.inf
+    )
     values, places = similarity.topk(min(k, len(candidates)), dim=1)
     missing = k - values.shape[1]
     values = torch.nn.functional.pad(values, (0, missing), value=-torch.inf)
