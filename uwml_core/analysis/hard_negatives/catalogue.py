@@ -1,0 +1,79 @@
+"""Items by their number: captions, group, picture, and the text that a search looks through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pandas as pd
+
+from uwml_core.i18n import _
+
+COLUMNS = ("item_key", "label", "group", "split", "captions", "thumbnail", "searched")
+
+
+def catalogue(items: pd.DataFrame | None) -> pd.DataFrame:
+    """Items indexed by ``item_id``.
+
+    Args:
+        items: frame of ``Run.items()``; None where the run did not log them.
+
+    Returns:
+        Frame with ``COLUMNS``; ``group`` is empty where there is none; ``searched`` holds key and captions
+        in small letters. Without rows for None.
+    """
+    if items is None:
+        return pd.DataFrame(columns=list(COLUMNS), index=pd.Index([], dtype="int64", name="item_id"))
+    frame = items.drop_duplicates("item_id").set_index("item_id").sort_index()
+    frame["group"] = frame["group"].fillna("").astype(object)
+    frame["item_key"] = frame["item_key"].fillna("").astype(object)
+    frame["captions"] = [_texts(texts) for texts in frame["captions"]]
+    joined = zip(frame["item_key"], frame["captions"], strict=True)
+    frame["searched"] = ["\n".join([key, *captions]).casefold() for key, captions in joined]
+    return frame[list(COLUMNS)]
+
+
+def _texts(captions: Iterable[str] | None) -> tuple[str, ...]:
+    return () if captions is None else tuple(str(text) for text in captions if text is not None)
+
+
+def groups_in(items: pd.DataFrame) -> list[str]:
+    """Groups that occur, sorted."""
+    return sorted(set(items["group"]) - {""})
+
+
+def caption_text(items: pd.DataFrame, item_id: int, caption: int = 0) -> str:
+    """One caption of an item; its first one where that number is unknown, its number where it is not listed.
+
+    Args:
+        items: frame of ``catalogue``.
+        item_id: the item.
+        caption: index within the item.
+    """
+    texts = items["captions"].get(item_id, ())
+    if not len(texts):
+        return item_name(items, item_id)
+    return str(texts[caption] if 0 <= caption < len(texts) else texts[0])
+
+
+def caption_texts(items: pd.DataFrame, item_ids: Sequence[int], captions: Sequence[int]) -> list[str]:
+    """``caption_text`` of several items."""
+    known = items["captions"].to_dict()
+    texts = []
+    for item_id, caption in zip(item_ids, captions, strict=True):
+        own = known.get(item_id, ())
+        texts.append(own[caption] if 0 <= caption < len(own) else caption_text(items, item_id))
+    return texts
+
+
+def item_name(items: pd.DataFrame, item_id: int) -> str:
+    """The data's own name of an item, or its number."""
+    key = items["item_key"].get(item_id)
+    return str(key) if key else _("item {number}").format(number=item_id)
+
+
+def matching(items: pd.DataFrame, text: str) -> pd.Index:
+    """Items whose key or captions contain a text, large and small letters alike; all for an empty text."""
+    wanted = " ".join(text.split()).casefold()
+    if not wanted:
+        return items.index
+    return items.index[items["searched"].str.contains(wanted, regex=False).to_numpy(dtype=bool)]

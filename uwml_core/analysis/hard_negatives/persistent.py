@@ -1,0 +1,111 @@
+"""Wrong candidates that stay the nearest one from snapshot to snapshot."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from uwml_core.analysis.text import percent
+from uwml_core.i18n import _, ngettext
+
+FEWEST_SNAPSHOTS = 3
+COLUMNS = (
+    "direction",
+    "item_id",
+    "caption",
+    "negative_item_id",
+    "negative_caption",
+    "margin",
+    "n",
+    "snapshots",
+    "first_epoch",
+    "last_epoch",
+)
+
+
+def with_margin(neighbors: pd.DataFrame) -> pd.DataFrame:
+    """Rows of ``neighbors`` with ``margin`` = positive_similarity − similarity, in float64.
+
+    Args:
+        neighbors: frame of the table ``neighbors``.
+
+    Returns:
+        Sorted by direction, item, step and rank, directions as text; rows without a margin are left out.
+    """
+    margin = neighbors["positive_similarity"].astype(np.float64) - neighbors["similarity"].astype(np.float64)
+    rows = neighbors.assign(direction=neighbors["direction"].astype(object), margin=margin)
+    rows = rows[rows["margin"].notna() & rows["direction"].notna()]
+    rows["epoch"] = rows["epoch"].fillna(-1).astype(np.int64)
+    return rows.sort_values(["direction", "item_id", "step", "rank"], kind="stable").reset_index(drop=True)
+
+
+def until(rows: pd.DataFrame, epoch: int | None) -> pd.DataFrame:
+    """Rows up to an epoch; all of them for None."""
+    return rows if epoch is None else rows[rows["epoch"] <= epoch]
+
+
+def persistent(neighbors: pd.DataFrame) -> pd.DataFrame:
+    """Probes whose nearest wrong candidate has been the same for the last snapshots.
+
+    Args:
+        neighbors: frame of ``with_margin``.
+
+    Returns:
+        Frame of ``COLUMNS``: ``n`` snapshots in a row, up to the last one, of ``snapshots``, the epoch in
+        which that began and the last one, ``margin`` at the last one. Only n >= ``FEWEST_SNAPSHOTS``,
+        longest first, then the lowest margin.
+    """
+    nearest = neighbors[neighbors["rank"] == 1]
+    steps = np.sort(nearest["step"].unique())
+    if len(steps) < FEWEST_SNAPSHOTS:
+        return pd.DataFrame(columns=list(COLUMNS))
+    kept = _last_streak(nearest, steps)
+    grouped = kept.groupby(["direction", "item_id"], sort=False)
+    found = grouped.first().reset_index()
+    found["n"] = grouped.size().to_numpy()
+    found["first_epoch"] = grouped["epoch"].min().to_numpy()
+    found["last_epoch"] = grouped["epoch"].max().to_numpy()
+    found["snapshots"] = len(steps)
+    found = found[found["n"] >= FEWEST_SNAPSHOTS]
+    found = found.sort_values(["n", "margin", "direction", "item_id"], ascending=[False, True, True, True])
+    tidy: pd.DataFrame = found[list(COLUMNS)].reset_index(drop=True)
+    return tidy
+
+
+def _last_streak(nearest: pd.DataFrame, steps: np.ndarray) -> pd.DataFrame:
+    """Rows from the newest snapshot back to the first other candidate or missing snapshot, newest first."""
+    rows = nearest.iloc[::-1]
+    keys = [rows["direction"], rows["item_id"]]
+    newest = rows.groupby(keys, sort=False)["negative_item_id"].transform("first")
+    age = len(steps) - 1 - np.searchsorted(steps, rows["step"])
+    unbroken = age == rows.groupby(keys, sort=False).cumcount()
+    held = (rows["negative_item_id"] == newest) & unbroken
+    held_rows: pd.DataFrame = rows[held.groupby(keys, sort=False).cummin().astype(bool)]
+    return held_rows
+
+
+def persistent_headline(neighbors: pd.DataFrame, found: pd.DataFrame) -> str:
+    """One sentence: how many probes keep their nearest wrong candidate.
+
+    Args:
+        neighbors: frame of ``with_margin``.
+        found: frame of ``persistent``.
+    """
+    snapshots = neighbors["step"].nunique()
+    if snapshots < FEWEST_SNAPSHOTS:
+        return ngettext(
+            "Too little data yet: {count} snapshot, {needed} needed to see what persists.",
+            "Too little data yet: {count} snapshots, {needed} needed to see what persists.",
+            snapshots,
+        ).format(count=snapshots, needed=FEWEST_SNAPSHOTS)
+    queries = int(((neighbors["step"] == neighbors["step"].max()) & (neighbors["rank"] == 1)).sum())
+    text = _(
+        "{share} of {n} probes, both directions counted, have kept their nearest wrong candidate for "
+        "{needed} snapshots or more; {wrong} of these lie below it."
+    )
+    return text.format(
+        share=percent(len(found) / max(queries, 1), 1),
+        n=f"{queries:,}",
+        needed=FEWEST_SNAPSHOTS,
+        wrong=f"{int((found['margin'] < 0).sum()):,}",
+    )

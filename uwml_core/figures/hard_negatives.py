@@ -1,0 +1,93 @@
+"""One item's margins over the epochs."""
+
+from __future__ import annotations
+
+import html
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from uwml_core.figures.frame import canvas, end_labels, finite_span, floats, say_empty
+from uwml_core.figures.theme import Theme, fade
+from uwml_core.i18n import _
+
+_LONGEST = 60
+
+
+def history_figure(
+    history: pd.DataFrame, theme: Theme, *, directions: tuple[str, str], height: int = 300
+) -> go.Figure:
+    """Margin of an item over the epochs, a line per direction and source.
+
+    Solid: to the nearest wrong candidate of the pool at each snapshot. Dotted: mean over its batches, with
+    the lowest and highest one as a bar.
+
+    Args:
+        history: ``[source, direction, epoch, margin, low, high, n, negative]``, sorted.
+        theme: colours.
+        directions: the run's directions.
+        height: pixels.
+    """
+    figure = canvas(theme, height=height, r=112)
+    figure.update_xaxes(title_text=_("epoch"), tickformat="d")
+    figure.update_yaxes(title_text=_("margin, cosine"))
+    if history.empty:
+        return say_empty(figure, theme)
+    figure.add_hline(y=0.0, line={"color": theme.muted, "width": 1, "dash": "dash"})
+    labels = []
+    for source in ("batches", "pool"):
+        for direction in directions:
+            rows = history[(history["source"] == source) & (history["direction"] == direction)]
+            if len(rows):
+                color = theme.direction(direction, directions)
+                figure.add_trace(_trace(rows, source, direction, color))
+                labels.append((f"{direction}, {_source(source)}", float(rows["margin"].iloc[-1]), color))
+    epochs = history["epoch"].to_numpy(dtype=np.float64)
+    low, high = finite_span(history["low"].to_numpy(), history["high"].to_numpy(), np.zeros(1))
+    room = 0.06 * (high - low) or 0.1
+    figure.update_yaxes(range=[low - room, high + room])
+    figure.update_xaxes(range=[epochs.min() - 0.3, epochs.max() + 0.3])
+    if np.ptp(epochs) < 12:
+        figure.update_xaxes(dtick=1)
+    end_labels(figure, labels, (low - room, high + room))
+    return figure
+
+
+def _source(source: str) -> str:
+    return _("pool") if source == "pool" else _("batches")
+
+
+def _trace(rows: pd.DataFrame, source: str, direction: str, color: str) -> go.Scatter:
+    pool = source == "pool"
+    margin = rows["margin"].to_numpy(dtype=np.float64)
+    name = f"{direction}, {_source(source)}"
+    text = [_plain(value) for value in rows["negative"]]
+    what = _("epoch %{x:.0f} · n = %{customdata:,.0f}")
+    bars = {
+        "type": "data",
+        "symmetric": False,
+        "array": floats(rows["high"].to_numpy(dtype=np.float64) - margin),
+        "arrayminus": floats(margin - rows["low"].to_numpy(dtype=np.float64)),
+        "color": fade(color, 0.35),
+        "thickness": 1,
+        "width": 0,
+    }
+    return go.Scatter(
+        x=floats(rows["epoch"]),
+        y=floats(margin),
+        customdata=floats(rows["n"]),
+        text=text,
+        mode="lines+markers",
+        name=name,
+        line={"color": color, "width": 2 if pool else 1.2, "dash": "solid" if pool else "dot"},
+        marker={"size": 6 if pool else 4},
+        error_y=None if pool else bars,
+        hovertemplate=f"<b>{name}</b> %{{y:.3f}}<br>{what}<br>%{{text}}<extra></extra>",
+    )
+
+
+def _plain(text: str) -> str:
+    """Text that Plotly shows as it is, cut to one line."""
+    line = " ".join(str(text).split())
+    return html.escape(line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…")
