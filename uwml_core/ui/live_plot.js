@@ -27,6 +27,38 @@ const CONFIG = {
   modeBarButtons: [["zoom2d", "pan2d", "resetScale2d", "toImage"]],
 }
 
+// Numbers of a trace, as they are or packed as float32.
+function numbers(values) {
+  if (values?.bdata === undefined) return values
+  const bytes = Uint8Array.from(atob(values.bdata), char => char.charCodeAt(0))
+  return values.dtype === "f4" ? new Float32Array(bytes.buffer) : undefined
+}
+
+function glides(before, after) {
+  const [x, y] = [numbers(before?.x), numbers(before?.y)]
+  const [toX, toY] = [numbers(after.x), numbers(after.y)]
+  if (after.meta !== "glide" || before?.name !== after.name || !x || !toX || x.length !== toX.length) return null
+  if (x.every((value, i) => value === toX[i] && y[i] === toY[i])) return null
+  const mix = (from, to, share) => from.map((value, i) => value + (to[i] - value) * share)
+  return share => ({ ...after, x: mix(x, toX, share), y: mix(y, toY, share) })
+}
+
+// Move points from where they are to where they will be; lines between them wait until they have arrived.
+async function glide(Plotly, host, figure, data) {
+  const moves = figure.data.map((trace, i) => glides(host.uwmlTraces?.[i], trace))
+  const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches
+  if (!data.glide_ms || calm || !moves.some(Boolean)) return
+  const start = performance.now()
+  for (;;) {
+    const share = (performance.now() - start) / data.glide_ms
+    if (share >= 1 || host.uwmlLatest !== data) return
+    const eased = share * share * (3 - 2 * share)
+    const traces = figure.data.map((trace, i) => moves[i]?.(eased) ?? { ...trace, visible: trace.mode !== "lines" })
+    await Plotly.react(host, traces, figure.layout, CONFIG)
+    await new Promise(requestAnimationFrame)
+  }
+}
+
 async function draw(host, data) {
   host.style.height = data.height + "px"
   host.setAttribute("role", "img")
@@ -38,7 +70,10 @@ async function draw(host, data) {
     const figure = JSON.parse(data.figure)
     applyTheme(figure.layout, host)
     problem?.remove()
+    await glide(Plotly, host, figure, data)
+    host.uwmlTraces = figure.data.map(({ x, y, name }) => ({ x, y, name }))
     await Plotly.react(host, figure.data, figure.layout, CONFIG)
+    if (data.clickable) listen(host)
   } catch (error) {
     if (!problem) throw error
     problem.textContent = data.problem
@@ -46,8 +81,18 @@ async function draw(host, data) {
   }
 }
 
-export default function ({ data, parentElement }) {
+function listen(host) {
+  if (host.uwmlListens) return
+  host.uwmlListens = true
+  host.on("plotly_click", event => {
+    const point = event.points.find(candidate => candidate.customdata !== undefined)
+    if (point) host.uwmlClicked(Array.from(point.customdata))
+  })
+}
+
+export default function ({ data, parentElement, setTriggerValue }) {
   const host = parentElement.querySelector(".uwml-plot")
+  host.uwmlClicked = numbers => setTriggerValue("clicked", numbers)
   if (host.uwmlLatest?.figure === data.figure && host.uwmlLatest?.height === data.height) return
   host.uwmlLatest = data
   // One after the other: a second react while the first still draws loses the zoom.
