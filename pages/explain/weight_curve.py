@@ -20,59 +20,52 @@ run = ui.begin_page(
 
 def body(run: Run) -> None:
     directions, theme, steps = run.directions, ui.current_theme(), ui.steps(run)
-    top = st.container()
+    histogram, logged, top = ui.histogram(run), ui.loss_in_use(run), st.container()
     left, right = st.columns([5, 3], gap="small")
     with right, st.container(border=True, key="card-controls"):
-        histogram = ui.histogram(run)
         epoch = ui.epoch_choice(margins.epochs_in(histogram))
-        before, after = ui.weighting_controls(ui.loss_in_use(run), run.run_id)
+        before, after = ui.weighting_controls(logged, run.run_id)
 
     selection = select_steps(steps, epoch)
     pairs = ui.pairs(run, selection)
     result = what_if.preview(pairs, steps, before, after, directions)
-    check = validity(pairs, steps, ui.loss_in_use(run), directions)
     with top:
         ui.headline(what_if.weight_curve_headline(result))
     with left:
-        shown = margins.select_epoch(histogram, epoch)
-        epochs = margins.epoch_progress(steps)
+        shown, epochs = margins.select_epoch(histogram, epoch), margins.epoch_progress(steps)
         progress = ui.progress_of(epochs, epoch)
         now, new = curve_frame(before, [progress]), curve_frame(after, [progress])
         figure = figures.weight_curve_figure(
             shown, now, new, bands_frame(), theme, directions=directions, center=after.center, height=430
         )
-        ui.card(
-            _("Weight of a pair over its margin"),
-            figure,
-            shown,
-            selection.note,
-            check.reason,
-            key="curve",
-            height=430,
-        )
+        notes = (_("Open-loop preview: other weights would have led to other margins."), selection.note)
+        check = validity(pairs, steps, logged, directions).reason
+        ui.card(_("Weight of a pair over its margin"), figure, shown, *notes, check, key="curve", height=430)
+
+    left, right = st.columns([5, 3], gap="small")
+    with left:
         ui.what_if_table(result.summary)
+    with right:
+        figure = shares.bands_figure(result.bands, theme, directions=directions, height=230)
+        ui.card(_("Gradient by band"), figure, result.bands, key="bands", unit="%", height=230)
 
     one, two, three = st.columns(3, gap="small")
     with one:
-        figure = shares.bands_figure(result.bands, theme, directions=directions)
-        ui.card(_("Share of the gradient by band, %"), figure, result.bands, key="bands", height=260)
-    with two:
         figure = shares.weights_figure(
             result.weights, theme, directions=directions, max_weight=after.max_weight
         )
-        ui.card(_("Relative weight r"), figure, result.weights, key="weights", height=260)
-    with three:
+        ui.card(_("Relative weight of the pairs"), figure, result.weights, key="weights", height=260)
+    with two:
         curves = curves_by_epoch(after, epochs)
         figure = figures.curve_by_epoch_figure(curves, theme)
         ui.card(_("The curve from epoch to epoch"), figure, curves, key="epochs", height=260)
-    ui.recipe_card(after)
+    with three:
+        ui.recipe_card(after)
 
 
 ui.follow(run, body)
 ui.guide(
-    _(
-        "A pair's margin is its similarity minus that to its hardest wrong candidate; below 0 it is misaligned."
-    ),
+    _("A pair's margin is its similarity minus that to its hardest wrong candidate; below 0, misaligned."),
     _("The curve says how much a pair of that margin counts. The ghost is the curve that the run uses."),
     _("Open-loop preview: the logged margins are weighed anew."),
     _("Trained with other weights, the run would have had other margins; no replay can know them."),

@@ -28,21 +28,23 @@ def body(run: Run) -> None:
         figure = figures.loss_figure(
             view.frame, bands, marks, lines, theme, directions=directions, smooth=smooth.frame, height=340
         )
-        ui.card(_("Loss and its parts, nat"), figure, view.frame, view.note, key="loss", height=340)
+        ui.card(_("Loss and its parts"), figure, view.frame, view.note, key="loss", height=340)
     with right:
         curves = analysis.retrieval_curves(evals)
         figure = figures.retrieval_figure(curves, theme, directions=directions, height=340)
-        ui.card(_("Recall on val, %"), figure, curves, ui.queries_note(curves), key="recall", height=340)
+        ui.card(
+            _("Recall on val"), figure, curves, ui.queries_note(curves), key="recall", unit="%", height=340
+        )
 
     for column, quantity in zip(st.columns(3, gap="small") + st.columns(3, gap="small"), SMALL, strict=True):
         with column:
             title, unit = analysis.quantity_label(quantity)
             view = decimate_series(analysis.step_series(steps, directions, quantity))
             figure = figures.line_figure(
-                view.frame, title="", unit=unit, theme=theme, directions=directions, bands=bands, marks=marks,
+                view.frame, title="", unit="", theme=theme, directions=directions, bands=bands, marks=marks,
                 height=190,
             )  # fmt: skip
-            ui.card(title, figure, view.frame, view.note, key=quantity, height=190)
+            ui.card(title, figure, view.frame, view.note, key=quantity, unit=unit, height=190)
 
 
 ui.follow(run, body)

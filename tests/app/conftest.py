@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,6 @@ from streamlit.testing.v1 import AppTest
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
 RUNS = "pages/watch/runs.py"
-TRAINING = "pages/watch/training.py"
-WEIGHT_CURVE = "pages/explain/weight_curve.py"
 
 
 class Opened:
@@ -24,9 +23,19 @@ class Opened:
         self.app = app
 
     @property
-    def html(self) -> str:
+    def markup(self) -> str:
         """Everything that the page draws as HTML."""
         return "\n".join(str(element.proto.body) for element in self.app.get("html"))
+
+    @property
+    def text(self) -> str:
+        """The same as a reader sees it, for pages whose log holds no markup."""
+        return html.unescape(self.markup)
+
+    @property
+    def failures(self) -> list[str]:
+        """Messages of exceptions on the page."""
+        return [str(element.message) for element in self.app.exception]
 
     def charts(self) -> dict[str, dict[str, Any]]:
         """Figures by the title of their card."""
@@ -36,13 +45,9 @@ class Opened:
             found[data["title"]] = json.loads(data["figure"])
         return found
 
-    def fails(self) -> list[str]:
-        """Messages of exceptions on the page."""
-        return [str(element.message) for element in self.app.exception]
-
 
 @pytest.fixture
-def open_page(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Opened]]:
+def open_page(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Opened]:
     """Function that opens a page over a folder of runs."""
 
     def open_(page: str, logs: Path, *, read_only: bool = False, **query: str) -> Opened:
@@ -53,9 +58,11 @@ def open_page(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Opened]
             app.query_params[name] = value
         app.run()
         if page != RUNS:
+            for name, value in query.items():
+                app.query_params[name] = value
             app.switch_page(page).run()
         return Opened(app)
 
     st.cache_data.clear()
     st.cache_resource.clear()
-    yield open_
+    return open_

@@ -15,7 +15,17 @@ from uwml_core.ui.live_plot import live_plot
 from uwml_core.ui.text import element, notes
 
 
-def card(title: str, figure: Any, frame: pd.DataFrame, *captions: str, key: str, height: int = 300) -> None:
+def card(
+    title: str,
+    figure: Any,
+    frame: pd.DataFrame,
+    *captions: str,
+    key: str,
+    unit: str = "",
+    height: int = 300,
+    legend: str = "",
+    **chart: Any,
+) -> None:
     """Draw a chart card.
 
     Args:
@@ -24,10 +34,15 @@ def card(title: str, figure: Any, frame: pd.DataFrame, *captions: str, key: str,
         frame: exactly the table the figure was drawn from; offered as CSV.
         captions: small print such as n, "n of N points", what is not finite; empty ones are left out.
         key: identity on the page; zoom and hidden traces are kept per key and run.
+        unit: unit of the values, said beside the title.
         height: height of the chart, pixels.
+        legend: ready-made HTML between title and chart, such as what the colours mean.
+        **chart: passed on to ``live_plot``, such as what a click does.
     """
     with st.container(border=True, key=f"card-{key}", gap="xsmall"):
-        _title_row(title, frame, key)
+        _title_row(title, frame, key, unit)
+        if legend:
+            st.html(legend)
         if len(frame):
             live_plot(
                 figure,
@@ -36,6 +51,7 @@ def card(title: str, figure: Any, frame: pd.DataFrame, *captions: str, key: str,
                 height=height,
                 revision=str(st.session_state.get(RUN)),
                 problem=_("The chart library could not be loaded; reload the page."),
+                **chart,
             )
         else:
             notes(_("Nothing logged for this chart yet."))
@@ -77,8 +93,8 @@ def table_html(rows: Sequence[Sequence[str]]) -> str:
 def key_numbers(*numbers: tuple[str, str, str]) -> None:
     """Draw a row of (label, value, small print)."""
     cells = [
-        f'<dl class="uw-number" style="margin:0">{element("dt", label, "uw-muted")}'
-        f"<dd>{html.escape(value)} {element('small', small, 'uw-muted')}</dd></dl>"
+        f'<div class="uw-number">{element("p", label, "uw-muted")}'
+        f"<div>{html.escape(value)} {element('small', small, 'uw-muted')}</div></div>"
         for label, value, small in numbers
     ]
     st.html(f'<div class="uw-numbers">{"".join(cells)}</div>')
@@ -89,9 +105,10 @@ def to_csv(frame: pd.DataFrame) -> bytes:
     return frame.to_csv(index=False).encode()
 
 
-def _title_row(title: str, frame: pd.DataFrame, key: str) -> None:
+def _title_row(title: str, frame: pd.DataFrame, key: str, unit: str = "") -> None:
     row = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")
-    row.html(element("h2", title, "uw-title"), width="content")
+    small = element("small", unit, "uw-muted") if unit else ""
+    row.html(f'<h2 class="uw-title">{html.escape(title)}{small}</h2>', width="content")
     row.download_button(
         "CSV",
         lambda: to_csv(frame),

@@ -13,8 +13,6 @@ from uwml_core.ui.read import last_row, runs
 from uwml_core.ui.status import status_line
 
 REFRESH_S = 2.0
-# A stale run may be resumed: it is followed too.
-_FOLLOWED = frozenset({"running", "stale"})
 
 
 def follow(run: Run, draw: Callable[[Run], None], *, every: float | None = None) -> None:
@@ -27,18 +25,38 @@ def follow(run: Run, draw: Callable[[Run], None], *, every: float | None = None)
         draw: draws the body; called with the run as it is at that moment.
         every: seconds between two drawings whatever the run's status, such as while something is played.
     """
-    following = is_live() and run.status in _FOLLOWED
+    following = is_live() and run.status == "running"
 
     @st.fragment(run_every=every or (REFRESH_S if following else None))
     def body() -> None:
         apply_language()
-        if following and run.status not in _FOLLOWED:
+        if following and run.status != "running":
             st.rerun(scope="app")
         status_line(run.name, run.status, last_row(run))
         health_notes(run)
         draw(run)
 
     body()
+    if run.status == "stale":
+        # it may be resumed
+        rerun_when(lambda: run.status != "stale")
+
+
+def rerun_when(arrived: Callable[[], bool]) -> None:
+    """Run the whole page again as soon as something has arrived, looking every two seconds while live.
+
+    Args:
+        arrived: cheap to ask.
+    """
+    if not is_live():
+        return
+
+    @st.fragment(run_every=REFRESH_S)
+    def wait() -> None:
+        if arrived():
+            st.rerun(scope="app")
+
+    wait()
 
 
 def follow_folder(draw: Callable[[], None]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import streamlit as st
 
@@ -10,9 +10,9 @@ from uwml_core.figures.theme import Theme, theme
 from uwml_core.i18n import _
 from uwml_core.runlog.reader import Run, SchemaTooNew
 from uwml_core.ui.empty import empty_folder, missing_table
-from uwml_core.ui.frame import chosen_run, is_live, unknown_run
+from uwml_core.ui.frame import chosen_run, unknown_run
 from uwml_core.ui.health import health_notes
-from uwml_core.ui.live import REFRESH_S
+from uwml_core.ui.live import rerun_when
 from uwml_core.ui.read import last_row
 from uwml_core.ui.status import status_line
 from uwml_core.ui.text import element, escape_markdown, notes
@@ -35,7 +35,7 @@ def begin_page(title: str, question: str, *, needs: Sequence[str] = ()) -> Run:
     _head(title, question)
     run = chosen_run()
     if run is None:
-        _poll(lambda: chosen_run() is not None)
+        rerun_when(lambda: chosen_run() is not None)
         empty_folder()
         st.stop()
     try:
@@ -48,7 +48,7 @@ def begin_page(title: str, question: str, *, needs: Sequence[str] = ()) -> Run:
     if missing:
         status_line(run.name, run.status, last_row(run))
         health_notes(run)
-        _poll(lambda: all(run.has(table) for table in missing))
+        rerun_when(lambda: all(run.has(table) for table in missing))
         missing_table(run, missing[0])
         st.stop()
     return run
@@ -70,16 +70,3 @@ def _head(title: str, question: str) -> None:
     asked = unknown_run()
     if asked is not None:
         notes(_("The address asks for run {run}, which is not in this folder.").format(run=asked))
-
-
-def _poll(arrived: Callable[[], bool]) -> None:
-    """Rerun the page as soon as what it waits for is there."""
-    if not is_live():
-        return
-
-    @st.fragment(run_every=REFRESH_S)
-    def wait() -> None:
-        if arrived():
-            st.rerun(scope="app")
-
-    wait()

@@ -9,7 +9,7 @@ import streamlit as st
 
 from uwml_core.i18n import _
 from uwml_core.ui.frame import choose_run, chosen_run
-from uwml_core.ui.status import status_label
+from uwml_core.ui.status import short_status
 
 _KEY = "runs-table"
 _ROW_HEIGHT = 35
@@ -26,7 +26,7 @@ def runs_list(table: pd.DataFrame) -> None:
         st.info(_("No run matches the search."), icon=":material/search_off:")
         return
     shown = table.assign(
-        status=table["status"].map(status_label),
+        status=table["status"].map(short_status),
         minutes=table["duration_s"] / 60,
         started=table["started"].dt.tz_convert(st.context.timezone or "UTC"),
     )
@@ -37,6 +37,7 @@ def runs_list(table: pd.DataFrame) -> None:
         column_order=_ORDER,
         column_config=_columns(table),
         row_height=_ROW_HEIGHT,
+        placeholder="–",
         height=_ROW_HEIGHT * (min(len(shown), _SHOWN_ROWS) + 1) + 2,
         on_select=lambda: _choose(list(table["run_id"])),
         selection_mode="single-row",
@@ -61,18 +62,18 @@ _ORDER = (
 def _columns(table: pd.DataFrame) -> dict[str, Any]:
     column = st.column_config
     first, second = (_direction(table, name) for name in ("first_direction", "second_direction"))
-    best = _("Best R@1 {direction}, %")
+    best = _("R@1 {direction}, %")
     return {
-        "status": column.TextColumn(_("Status")),
-        "name": column.TextColumn(_("Name")),
-        "loss": column.TextColumn(_("Loss")),
-        "started": column.DatetimeColumn(_("Started"), format="YYYY-MM-DD HH:mm"),
-        "minutes": column.NumberColumn(_("Duration, min"), format="%.1f"),
+        "status": column.TextColumn(_("Status"), width=110),
+        "name": column.TextColumn(_("Name"), width=190),
+        "loss": column.TextColumn(_("Loss"), width=130),
+        "started": column.DatetimeColumn(_("Started"), format="YYYY-MM-DD HH:mm", width=125),
+        "minutes": column.NumberColumn(_("Minutes"), format="%.1f"),
         "steps": column.NumberColumn(_("Steps"), format="%,d"),
-        "r1_first": column.NumberColumn(best.format(direction=first), format="%.1f"),
-        "r1_second": column.NumberColumn(best.format(direction=second), format="%.1f"),
+        "r1_first": column.NumberColumn(best.format(direction=first), format="%.1f", help=_("Best on val")),
+        "r1_second": column.NumberColumn(best.format(direction=second), format="%.1f", help=_("Best on val")),
         "rsum": column.NumberColumn(
-            _("rsum"), format="%.1f", help=_("Sum of R@1, R@5 and R@10 of both directions")
+            _("rsum"), format="%.1f", help=_("Best sum of R@1, R@5 and R@10 of both directions on val")
         ),
         "sparkline": column.LineChartColumn(
             _("R@1 over evaluations"), help=_("Mean of both directions on val")

@@ -27,6 +27,12 @@ def status_label(status: str) -> str:
     return labels.get(status, status)
 
 
+def short_status(status: str) -> str:
+    """The status in one or two words, for a table."""
+    short = {"stopped": _("stopped"), "stale": _("stopped writing"), "foreign": _("foreign")}
+    return short.get(status) or status_label(status)
+
+
 def age_text(seconds: float) -> str:
     """An age in the largest fitting unit.
 
