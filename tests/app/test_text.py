@@ -7,11 +7,13 @@ from datetime import UTC, datetime, timedelta
 import pandas as pd
 import pytest
 
+from uwml_core.ui.balance_controls import BALANCE_CONTROLS
 from uwml_core.ui.card import table_html, to_csv
-from uwml_core.ui.controls import slider_range
+from uwml_core.ui.controls import WEIGHTING_CONTROLS
+from uwml_core.ui.parameter_controls import slider_range
 from uwml_core.ui.status import age_text, badge_html, row_age
 from uwml_core.ui.text import element, escape_markdown
-from uwml_core.weighting import PARAMETERS
+from uwml_core.weighting import PARAMETERS, UWMLConfig
 
 HOSTILE = '<script>alert(1)</script> *a* [b](c) $x$ :material/home: "q" & `d`'
 
@@ -64,9 +66,9 @@ def test_csv_holds_the_frame_as_it_is() -> None:
     assert to_csv(frame) == b"step,value\n0,0.5\n1,\n2,inf\n"
 
 
-@pytest.mark.parametrize("name", ["center", "steepness_start", "steepness_end", "hard_floor", "max_weight"])
+@pytest.mark.parametrize("name", [*WEIGHTING_CONTROLS.sliders, *BALANCE_CONTROLS.sliders])
 def test_slider_ends_are_allowed_values(name: str) -> None:
-    low, high, step = slider_range(name, 1.0 if name == "max_weight" else 0.5)
+    low, high, step = slider_range(name, getattr(UWMLConfig(), name))
     assert low < high
     assert step < high - low
     assert PARAMETERS[name].allows(low)
@@ -75,3 +77,12 @@ def test_slider_ends_are_allowed_values(name: str) -> None:
 
 def test_open_ended_slider_reaches_beyond_an_unusual_run() -> None:
     assert slider_range("steepness_end", 200.0)[1] == 400.0
+
+
+def test_slider_of_a_whole_number_moves_in_whole_numbers() -> None:
+    assert slider_range("window", 200) == (1, 1000, 1)
+    assert all(type(edge) is int for edge in slider_range("update_every", 300))
+
+
+def test_slider_begins_at_an_unusually_small_value() -> None:
+    assert slider_range("sensitivity", 0.001)[0] == 0.001

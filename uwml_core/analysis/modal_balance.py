@@ -171,6 +171,13 @@ def _lag_sentence(lag: Lag, directions: tuple[str, str]) -> str:
     )
 
 
+def lag_mark(lag: Lag) -> tuple[int, str] | None:
+    """Step and name of the moment since which a direction lags; None where it is not worth a mark."""
+    if lag.lagging is None or lag.from_start or lag.first_step is None or lag.first_epoch is None:
+        return None
+    return lag.first_step, _("lagging since epoch {epoch}").format(epoch=lag.first_epoch)
+
+
 def _calm(balance: Balance, after: UWMLConfig) -> str:
     row = balance.summary.iloc[0]
     before, now = float(row["jitter_before"]), float(row["jitter_after"])

@@ -1,9 +1,11 @@
 """What the pages are built from; the only part of the package that imports streamlit."""
 
 from uwml_core.ui.assets import ICON, publish_plotly_js
+from uwml_core.ui.balance_card import balance_table
+from uwml_core.ui.balance_controls import BALANCE_CONTROLS, balance_controls
 from uwml_core.ui.card import card
 from uwml_core.ui.controls import weighting_controls
-from uwml_core.ui.empty import empty_folder
+from uwml_core.ui.empty import empty_folder, missing_gaps
 from uwml_core.ui.epochs import epoch_choice, progress_of
 from uwml_core.ui.frame import draw_frame
 from uwml_core.ui.gap_card import gap_card
@@ -18,17 +20,33 @@ from uwml_core.ui.numbers import queries_note, training_numbers, what_if_table
 from uwml_core.ui.page import begin_folder_page, begin_page, current_theme
 from uwml_core.ui.player import moment_player, play_interval
 from uwml_core.ui.point_card import chosen_item, point_card
-from uwml_core.ui.read import evals, events, histogram, loss_in_use, overview, pairs, steps
+from uwml_core.ui.read import (
+    balance_steps,
+    controller_validity,
+    evals,
+    events,
+    histogram,
+    lag,
+    loss_in_use,
+    overview,
+    pairs,
+    steps,
+)
 from uwml_core.ui.recipes import recipe_card
 from uwml_core.ui.runs_list import runs_list
 from uwml_core.ui.text import guide, headline, note, notes
 
 __all__ = [
+    "BALANCE_CONTROLS",
     "ICON",
+    "balance_controls",
+    "balance_steps",
+    "balance_table",
     "begin_folder_page",
     "begin_page",
     "card",
     "chosen_item",
+    "controller_validity",
     "current_theme",
     "demo_button",
     "draw_frame",
@@ -44,12 +62,14 @@ __all__ = [
     "headline",
     "histogram",
     "items_of",
+    "lag",
     "layout_choice",
     "loss_in_use",
     "map_card",
     "map_controls",
     "map_points",
     "map_quality",
+    "missing_gaps",
     "moment_player",
     "moments_of",
     "note",

@@ -59,3 +59,19 @@ def missing_table(run: Run, table: str) -> None:
     else:
         note(_("It ended before the table was written, or its loop does not log it. To log it:"))
     st.code(_RECIPES.get(table, _LOGGER), language="python")
+
+
+def missing_gaps(run: Run) -> None:
+    """Say that no step has a mean margin in both directions and how to log it.
+
+    Args:
+        run: the chosen run.
+    """
+    names = ", ".join(f"gap_{direction}" for direction in run.directions)
+    if run.status == "running":
+        headline(_("Waiting for the first mean margins ({names}).").format(names=names))
+        note(_("They appear here within 3 s of being written."))
+        return
+    headline(_("This run has no mean margins ({names}) in its steps table.").format(names=names))
+    note(_("They say how far each direction is, and the direction controller works on them. To log them:"))
+    st.code(_LOGGER, language="python")

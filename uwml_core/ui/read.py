@@ -11,12 +11,15 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from uwml_core.analysis.controller_log import balance_columns, controller_log
+from uwml_core.analysis.lag import Lag, find_lag
 from uwml_core.analysis.loss_settings import loss_config
 from uwml_core.analysis.margins import HISTOGRAM_COLUMNS, margin_histogram, merge_histograms
+from uwml_core.analysis.replay_validity import ReplayCheck, replay_validity
 from uwml_core.analysis.runs import LAST_STEP_COLUMNS, last_step, run_row, runs_table
 from uwml_core.analysis.selection import PREVIEW_COLUMNS, StepSelection
 from uwml_core.analysis.training import step_columns
-from uwml_core.runlog.reader import Run, list_runs
+from uwml_core.runlog.reader import Run, SchemaTooNew, list_runs
 from uwml_core.ui.settings import logs_root
 from uwml_core.weighting import UWMLConfig
 
@@ -40,6 +43,22 @@ def steps(run: Run) -> pd.DataFrame:
     """Steps table, the columns that the charts use."""
     columns = tuple(step_columns(run.directions))
     return _growing(str(run.path), run.version(), "steps", columns, _run=run)
+
+
+def balance_steps(run: Run) -> pd.DataFrame:
+    """Steps table, the columns that the balance of the directions is computed from."""
+    columns = tuple(balance_columns(run.directions))
+    return _growing(str(run.path), run.version(), "steps", columns, _run=run)
+
+
+def lag(run: Run) -> Lag:
+    """Which direction lags."""
+    return _lag(str(run.path), run.version(), _run=run)
+
+
+def controller_validity(run: Run) -> ReplayCheck:
+    """Whether replaying the run's parameters gives its direction weights."""
+    return _controller_validity(str(run.path), run.version(), _run=run)
 
 
 def evals(run: Run) -> pd.DataFrame:
@@ -95,7 +114,20 @@ def _to_frame(part: Any) -> pd.DataFrame:
 
 @st.cache_data(max_entries=2000, show_spinner=False)
 def _row(path: str, version: Hashable, *, _run: Run) -> dict[str, Any]:
-    return run_row(_run, last_row(_run), evals(_run))
+    try:
+        return run_row(_run, last_row(_run), evals(_run))
+    except SchemaTooNew:
+        return {**run_row(_run, None, None), "status": "newer"}
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def _lag(path: str, version: Hashable, *, _run: Run) -> Lag:
+    return find_lag(controller_log(balance_steps(_run), _run.directions))
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def _controller_validity(path: str, version: Hashable, *, _run: Run) -> ReplayCheck:
+    return replay_validity(controller_log(balance_steps(_run), _run.directions), loss_in_use(_run))
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
+
 import streamlit as st
+import yaml
 
 from uwml_core.i18n import _
 from uwml_core.ui.controls import CONTROLS
@@ -10,35 +14,46 @@ from uwml_core.ui.text import section
 from uwml_core.weighting import UWMLConfig
 
 
-def as_yaml(config: UWMLConfig) -> str:
-    """The weighting as the ``loss`` section of a configuration file.
+def as_yaml(config: UWMLConfig, names: Sequence[str] = CONTROLS) -> str:
+    """Parameters as the ``loss`` section of a configuration file.
+
+    Args:
+        config: their values.
+        names: which ones.
 
     Example:
         >>> print(as_yaml(UWMLConfig()).splitlines()[1])
           curve: bell
     """
-    return "\n".join(["loss:", *(f"  {name}: {getattr(config, name)}" for name in CONTROLS)])
+    # The dumper quotes what YAML would read as something else, such as the mode off.
+    section = {"loss": {name: getattr(config, name) for name in names}}
+    return yaml.safe_dump(section, sort_keys=False).strip()
 
 
-def as_python(config: UWMLConfig) -> str:
-    """The weighting as a constructor call."""
-    lines = [f"    {name}={getattr(config, name)!r}," for name in CONTROLS]
+def as_python(config: UWMLConfig, names: Sequence[str] = CONTROLS) -> str:
+    """Parameters as a constructor call; arguments as for ``as_yaml``."""
+    lines = [f"    {name}={getattr(config, name)!r}," for name in names]
     return "\n".join(["from uwml_core import UWMLLoss", "", "loss = UWMLLoss(", *lines, ")"])
 
 
-def as_command(config: UWMLConfig) -> str:
-    """The weighting as a training command."""
-    settings = [f"--set loss.{name}={getattr(config, name)}" for name in CONTROLS]
-    return " \\\n  ".join(["uwml train --preset uwml", *settings])
+def as_command(config: UWMLConfig, names: Sequence[str] = CONTROLS) -> str:
+    """Parameters as a training command; arguments as for ``as_yaml``."""
+    values = yaml.safe_load(as_yaml(config, names))["loss"]
+    words = [f"loss.{name}={_scalar(value)}" for name, value in values.items()]
+    return " \\\n  ".join(["uwml train --preset uwml", *(f"--set {shlex.quote(word)}" for word in words)])
 
 
-def recipe_card(config: UWMLConfig) -> None:
-    """Draw the three texts, each with a button that copies it."""
+def _scalar(value: object) -> str:
+    return yaml.safe_dump(value).removesuffix("...\n").strip()
+
+
+def recipe_card(config: UWMLConfig, names: Sequence[str] = CONTROLS) -> None:
+    """Draw the three texts, each with a button that copies it; arguments as for ``as_yaml``."""
     with st.container(border=True, key="card-recipes", gap="xsmall"):
         section(_("Copy these settings"))
         for tab, text, language in zip(
             st.tabs(["YAML", "Python", _("Command line")]),
-            (as_yaml(config), as_python(config), as_command(config)),
+            (as_yaml(config, names), as_python(config, names), as_command(config, names)),
             ("yaml", "python", "bash"),
             strict=True,
         ):

@@ -1,0 +1,56 @@
+import streamlit as st
+
+from uwml_core import ui
+from uwml_core.analysis.modal_balance import balance_headline, lag_mark, modal_balance
+from uwml_core.analysis.training import phase_bands
+from uwml_core.figures import modal_balance as figures
+from uwml_core.i18n import _
+from uwml_core.runlog.reader import Run
+
+run = ui.begin_page(
+    _("Modal balance"), _("Which direction lags, and is the controller calm?"), needs=("steps",)
+)
+
+
+def body(run: Run) -> None:
+    directions, theme, steps, lag = run.directions, ui.current_theme(), ui.balance_steps(run), ui.lag(run)
+    if lag.first_step is None:
+        ui.missing_gaps(run)
+        return
+    top = st.container()
+    left, right = st.columns([5, 3], gap="small")
+    with right:
+        with st.container(border=True, key="card-controls"):
+            before, after = ui.balance_controls(ui.loss_in_use(run), run.run_id)
+        ui.recipe_card(after, ui.BALANCE_CONTROLS.names)
+
+    balance = modal_balance(steps, before, after, directions)
+    with top:
+        ui.headline(balance_headline(lag, balance, after, directions))
+    with left:
+        lines = balance.lines
+        figure = figures.balance_figure(
+            lines.frame, balance.updates, theme, directions=directions, bands=phase_bands(steps),
+            since=lag_mark(lag), height=430,
+        )  # fmt: skip
+        notes = (
+            _("Open-loop replay: other weights would have led to other gaps, which no replay can know."),
+            lines.note,
+            ui.controller_validity(run).reason,
+        )
+        ui.card(_("Gaps and direction weights"), figure, lines.frame, *notes, key="balance", height=430)
+        ui.balance_table(balance.summary)
+        lines = balance.contributions
+        figure = figures.contributions_figure(lines.frame, theme, directions=directions, height=320)
+        ui.card(
+            _("Contributions to the loss"), figure, lines.frame, lines.note, key="contributions", height=320
+        )
+
+
+ui.follow(run, body)
+ui.guide(
+    _("A step's gap is the mean margin of its anchors in one direction; the smaller gap is the lagging one."),
+    _("The controller averages the gaps over the window and gives the lagging direction more weight."),
+    _("Solid is the replay with the controls' values, dashed what the run used, a tick an update."),
+    _("Jitter is how far a weight travels within 100 steps: high jitter means that it chases noise."),
+)

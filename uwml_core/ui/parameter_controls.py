@@ -1,0 +1,222 @@
+"""Controls of a loss: ranges from its parameters, what each one was, one-click reset."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import streamlit as st
+
+from uwml_core.i18n import _
+from uwml_core.ui.text import element
+from uwml_core.weighting import PARAMETERS, UWMLConfig
+
+# Where a parameter has no upper bound, its slider ends here or at twice what the run uses.
+_OPEN_ENDS = {
+    "steepness_start": 40.0,
+    "steepness_end": 40.0,
+    "max_weight": 10.0,
+    "window": 1000,
+    "update_every": 100,
+    "sensitivity": 0.5,
+}
+_STEPS = {
+    "center": 0.01,
+    "steepness_start": 0.5,
+    "steepness_end": 0.5,
+    "hard_floor": 0.01,
+    "max_weight": 0.1,
+    "direction_fixed": 0.01,
+    "window": 1,
+    "update_every": 1,
+    "smoothing": 0.01,
+    "sensitivity": 0.005,
+    "min_weight": 0.01,
+}
+_RUN_OF_CONTROLS = "_controls_of_run"
+
+
+class Preset(NamedTuple):
+    """A named setting: what it is called, what it does, the configuration whose controls it sets."""
+
+    name: str
+    meaning: str
+    config: UWMLConfig
+
+
+def _acts_always(name: str, config: UWMLConfig) -> bool:
+    return True
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Controls:
+    """Which parameters a page lets one change.
+
+    Attributes:
+        choices: parameters that are names, side by side.
+        sliders: parameters that are numbers, each on a line of its own.
+        presets: gives the presets in the visitor's language.
+        acts: whether a slider's parameter changes anything, given the values of the choices; a slider
+            that does not is greyed out.
+    """
+
+    choices: tuple[str, ...]
+    sliders: tuple[str, ...]
+    presets: Callable[[], tuple[Preset, ...]]
+    acts: Callable[[str, UWMLConfig], bool] = _acts_always
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All parameters that can be changed, in the order of the page."""
+        return (*self.choices, *self.sliders)
+
+
+def control_name(parameter: str) -> str:
+    """What a parameter is called beside its control."""
+    names = {
+        "curve": _("Curve"),
+        "normalization": _("Normalization"),
+        "center": _("Center, cosine"),
+        "steepness_start": _("Steepness at the start, 1/cosine"),
+        "steepness_end": _("Steepness at the end, 1/cosine"),
+        "hard_floor": _("Hard floor"),
+        "max_weight": _("Max weight"),
+        "direction_mode": _("Direction weights"),
+        "direction_fixed": _("Fixed weight of the first direction"),
+        "window": _("Window, steps"),
+        "update_every": _("Update interval, steps"),
+        "smoothing": _("Smoothing"),
+        "sensitivity": _("Sensitivity, cosine"),
+        "min_weight": _("Min weight"),
+    }
+    return names[parameter]
+
+
+def parameter_controls(controls: Controls, in_use: UWMLConfig, run_id: str) -> UWMLConfig:
+    """Draw presets and controls, in the address under the parameters' own names.
+
+    Args:
+        controls: which ones.
+        in_use: what the run uses; a reset goes back to it.
+        run_id: the controls start over when another run is chosen.
+
+    Returns:
+        ``in_use`` with the controls' values.
+    """
+    _start_over(controls, in_use, run_id)
+    _presets(controls, in_use)
+    values: Mapping[str, Any] = {}
+    for column, name in zip(st.columns(len(controls.choices), gap="small"), controls.choices, strict=True):
+        with column:
+            values = {**values, name: _name_control(name, in_use)}
+    chosen = dataclasses.replace(in_use, **values)
+    numbers = {
+        name: _slider(name, in_use, disabled=not controls.acts(name, chosen)) for name in controls.sliders
+    }
+    return dataclasses.replace(chosen, **numbers)
+
+
+def slider_range(name: str, value: float) -> tuple[Any, Any, Any]:
+    """Lowest, highest value and step of a parameter's slider, whole numbers for a whole number.
+
+    Args:
+        name: a number of ``PARAMETERS``.
+        value: what the run uses; always inside the range.
+
+    Example:
+        >>> slider_range("hard_floor", 0.3)
+        (0.0, 0.99, 0.01)
+        >>> slider_range("max_weight", 2.0)
+        (1.0, 10.0, 0.1)
+        >>> slider_range("window", 200)
+        (1, 1000, 1)
+    """
+    parameter, step = PARAMETERS[name], _STEPS[name]
+    low = 0.0 if parameter.low is None else parameter.low
+    if parameter.low_open:
+        low += step
+    if parameter.high is None:
+        high = max(_OPEN_ENDS[name], 2 * value)
+    else:
+        high = parameter.high - step if parameter.high_open else parameter.high
+    low, high = min(low, value), max(high, value)
+    if _is_whole(name):
+        return int(low), int(high), int(step)
+    return float(low), round(float(high), 10), step
+
+
+def _is_whole(name: str) -> bool:
+    return isinstance(getattr(UWMLConfig(), name), int)
+
+
+def _start_over(controls: Controls, in_use: UWMLConfig, run_id: str) -> None:
+    before = st.session_state.get(_RUN_OF_CONTROLS)
+    st.session_state[_RUN_OF_CONTROLS] = run_id
+    if before not in (None, run_id):
+        _set(controls, in_use)
+
+
+def _presets(controls: Controls, in_use: UWMLConfig) -> None:
+    row = st.container(horizontal=True, gap="xsmall")
+    with row:
+        for number, preset in enumerate(controls.presets()):
+            arguments = (controls, preset.config)
+            st.button(preset.name, key=f"preset-{number}", on_click=_set, args=arguments, help=preset.meaning)
+        st.button(
+            _("Reset"), key="reset", on_click=_set, args=(controls, in_use), type="tertiary",
+            icon=":material/undo:", help=_("Back to what the run uses"),
+        )  # fmt: skip
+
+
+def _set(controls: Controls, config: UWMLConfig) -> None:
+    for name in controls.names:
+        st.session_state[name] = getattr(config, name)
+
+
+def _slider(name: str, in_use: UWMLConfig, *, disabled: bool) -> Any:
+    kind = int if _is_whole(name) else float
+    was = kind(getattr(in_use, name))
+    low, high, step = slider_range(name, was)
+    with st.container(gap=None, key=f"control-{name}"):
+        label = st.empty()
+        value = st.slider(
+            control_name(name),
+            low,
+            high,
+            was,
+            step,
+            key=name,
+            bind="query-params",
+            disabled=disabled,
+            label_visibility="collapsed",
+        )
+        label.html(_label(name, f"{was:g}", f"{value:g}"))
+    return kind(value)
+
+
+def _name_control(name: str, in_use: UWMLConfig) -> str:
+    was, options = str(getattr(in_use, name)), PARAMETERS[name].choices
+    with st.container(gap=None, key=f"control-{name}"):
+        label = st.empty()
+        index = options.index(was)
+        value = st.selectbox(
+            control_name(name),
+            options,
+            index,
+            key=name,
+            bind="query-params",
+            label_visibility="collapsed",
+        )
+        label.html(_label(name, was, value, shown=""))
+    return str(value)
+
+
+def _label(name: str, was: str, value: str, shown: str | None = None) -> str:
+    meaning = html.escape(_(PARAMETERS[name].meaning))
+    text = f'<span class="uw-muted" title="{meaning}">{html.escape(control_name(name))}</span>'
+    changed = "" if was == value else element("b", _("was {value}").format(value=was), "")
+    return (
+        f'<p class="uw-control">{text}{changed}{element("span", value if shown is None else shown, "")}</p>'
+    )
