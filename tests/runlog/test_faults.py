@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
+import os
 import shutil
+import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,6 +66,44 @@ def test_training_goes_on_when_the_disk_is_full_and_nothing_is_lost_when_it_is_n
     assert told == [("error", "telemetry"), ("info", "telemetry")]
     assert run.status == "finished"
     assert run.health() == ()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    mount = tmp_path / "disk"
+    mount.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(mount)]
+    if os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("only root may mount a small disk")
+    yield mount
+    subprocess.run(["umount", "-l", str(mount)], check=True)
+
+
+def fill(path: Path) -> None:
+    """Write until no byte more fits."""
+    with path.open("wb", buffering=0) as sink, contextlib.suppress(OSError):
+        while sink.write(b"x" * 512):
+            pass
+
+
+def test_a_disk_that_is_really_full(small_disk: Path) -> None:
+    log = RunLogger(small_disk, "run", flush_seconds=0.02)
+    filler = small_disk / "filler"
+    log_steps(log, range(3))
+    assert log.flush()
+    fill(filler)
+    log_steps(log, range(3, 60), batch=64)
+    with pytest.warns(TelemetryWarning, match="No space left"):
+        assert not log.flush()
+    run = open_run(small_disk / "run")
+    assert run.health() == ()
+    assert run.table("steps")["step"].to_pylist() == [0, 1, 2]
+    filler.unlink()
+    assert eventually(log.flush)
+    log.close()
+    assert run.table("steps")["step"].to_pylist() == list(range(60))
+    assert run.status == "finished"
+    assert not list(run.path.rglob(".*"))
 
 
 def test_strict_log_raises_at_the_next_call(tmp_path: Path, disk: FullDisk) -> None:

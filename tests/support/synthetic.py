@@ -120,7 +120,7 @@ def _write(root: Any, plan: Plan, first: int, last: int, total: int) -> Path:
     if "items" not in plan.without and not first:
         log.log_items(**world.items())
     for step in range(last):
-        # every draw is made, so that a resumed run continues the same sequence
+        # steps that are not logged move the direction controller
         values = world.step(step)
         if step < first:
             continue
@@ -185,8 +185,9 @@ class World:
         self._ability = self._random.normal(0.0, 0.08, plan.items)
 
     def step(self, step: int) -> dict[str, Any]:
-        """Keyword arguments of ``log_step``."""
+        """Keyword arguments of ``log_step``; each step draws for itself, so a resume changes nothing."""
         plan = self._plan
+        self._random = np.random.default_rng([plan.seed, step])
         epoch = step // plan.steps_per_epoch
         train = np.flatnonzero(self.splits == "train")
         ids = self._random.choice(train, size=plan.batch, replace=plan.batch > len(train)).astype(np.int32)

@@ -34,7 +34,7 @@ def data_fingerprint(
 
     Example:
         >>> data_fingerprint(["a"], [0], [["one"]], [b"x"])[:8]
-        '1cf75d4e'
+        'c78435ac'
     """
     digests = [
         (key, _item_digest(key, label, texts, picture))

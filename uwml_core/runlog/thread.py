@@ -66,8 +66,9 @@ class WriterThread(threading.Thread):
         while not self._buffer.closing:
             due = self._buffer.wait(min(flush_due, self._beat_due) - time.monotonic())
             if due or time.monotonic() >= flush_due:
-                self._cycle()
+                # counted from here, so that the time of writing does not add to the age of a record
                 flush_due = time.monotonic() + self._flush_seconds
+                self._cycle()
             if time.monotonic() >= self._beat_due:
                 self._beat_due = time.monotonic() + HEARTBEAT_S
                 self._save()
