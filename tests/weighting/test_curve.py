@@ -47,7 +47,8 @@ def test_unknown_curve_is_named() -> None:
 @given(margins, settings)
 def test_weights_stay_between_floor_and_one(values: list[float], kwargs: dict) -> None:
     weight = difficulty_weight(np.array(values), **kwargs)
-    assert ((weight >= WEIGHT_FLOOR) & (weight <= 1.0)).all()
+    # 4t / (1 + t)^2 may round one digit above its peak
+    assert ((weight >= WEIGHT_FLOOR) & (weight <= 1.0 + 1e-15)).all()
 
 
 @given(margins, settings)
