@@ -22,7 +22,7 @@ def status_label(status: str) -> str:
         "failed": _("failed"),
         "stale": _("stopped writing, probably killed"),
         "foreign": _("foreign: no run.json of ours"),
-        "unreadable": _("cannot be read"),
+        "newer": _("newer version"),
     }
     return labels.get(status, status)
 

@@ -1,0 +1,137 @@
+"""The training page: is it learning?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.synthetic import make_run
+
+TRAINING = "pages/watch/training.py"
+CHARTS = {
+    "Loss and its parts",
+    "Recall on val",
+    "Learning rate",
+    "Temperature",
+    "Gradient norm",
+    "Effective sample size",
+    "Throughput",
+    "In-batch rank-1 accuracy",
+}
+
+
+@pytest.mark.parametrize(
+    ("status", "badge"),
+    [
+        ("finished", "finished"),
+        ("running", "running"),
+        ("stopped", "stopped by the user"),
+        ("failed", "failed"),
+        ("stale", "stopped writing, probably killed"),
+    ],
+)
+def test_run_of_any_status_is_drawn_with_its_badge(
+    open_page: Callable[..., Any], tmp_path: Path, status: str, badge: str
+) -> None:
+    make_run(tmp_path, steps=12, epochs=3, status=status)
+    opened = open_page(TRAINING, tmp_path)
+    assert not opened.failures
+    assert badge in opened.text
+    assert "12 steps" in opened.text
+    assert "newest row" in opened.text
+    assert set(opened.charts()) == CHARTS
+
+
+def test_empty_folder_says_how_to_start(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    opened = open_page(TRAINING, tmp_path)
+    assert not opened.failures
+    assert "No runs yet." in opened.text
+
+
+def test_one_step_without_evaluation_is_a_useful_page(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    make_run(tmp_path, steps=1, epochs=1, without=("evals",))
+    opened = open_page(TRAINING, tmp_path)
+    assert not opened.failures
+    assert "Too little data yet" in opened.text
+    assert set(opened.charts()) == CHARTS - {"Recall on val"}
+    assert "Nothing logged for this chart yet." in opened.text
+
+
+def test_running_run_without_rows_waits(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    make_run(tmp_path, steps=4, epochs=1, status="running", without=("steps", "pairs", "evals"))
+    opened = open_page(TRAINING, tmp_path)
+    assert not opened.failures
+    assert "Waiting for the first rows of steps." in opened.text
+
+
+def test_finished_run_without_steps_says_how_to_log_them(
+    open_page: Callable[..., Any], tmp_path: Path
+) -> None:
+    make_run(tmp_path, steps=4, epochs=1, without=("steps",))
+    opened = open_page(TRAINING, tmp_path)
+    assert not opened.failures
+    assert "This run has no steps table." in opened.text
+    assert any("RunLogger" in block.value for block in opened.app.code)
+
+
+def test_foreign_run_is_drawn_from_its_tables(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    folder = make_run(tmp_path, steps=12, epochs=3)
+    (folder / "run.json").unlink()
+    opened = open_page(TRAINING, tmp_path)
+    assert not opened.failures
+    assert "foreign" in opened.text
+    assert "Loss and its parts" in opened.charts()
+
+
+def test_torn_part_is_named_and_left_out(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    folder = make_run(tmp_path, steps=120, epochs=3)
+    parts = sorted((folder / "steps").glob("*.parquet"))
+    torn = parts[0]
+    content = torn.read_bytes()
+    torn.write_bytes(content[: len(content) // 2])
+    opened = open_page(TRAINING, tmp_path)
+    assert not opened.failures
+    assert torn.name in opened.text
+    assert "1 file was skipped" in opened.app.expander[0].label
+    assert "Loss and its parts" in opened.charts()
+
+
+def test_hostile_name_stays_text(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    make_run(tmp_path, name="<img src=x onerror=alert(1)> *b* $x$", steps=6, epochs=2)
+    opened = open_page(TRAINING, tmp_path)
+    assert not opened.failures
+    assert "<img" not in opened.markup
+    assert "&lt;img src=x onerror=alert(1)&gt; *b* $x$" in opened.markup
+
+
+def test_values_that_are_not_finite_are_counted(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    make_run(tmp_path, steps=30, epochs=3, nan_steps=(10, 11, 12))
+    opened = open_page(TRAINING, tmp_path)
+    assert not opened.failures
+    assert "not finite" in opened.text
+    assert "3 of 30 steps" in opened.text
+
+
+def test_numbers_carry_n(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    make_run(tmp_path, steps=30, epochs=3, items=64)
+    opened = open_page(TRAINING, tmp_path)
+    assert "i2t: n = 16 · t2i: n = 16" in opened.text
+    assert "%, n = 16" in opened.text
+    assert "last 30 steps" in opened.text
+
+
+def test_long_series_says_how_many_points_it_shows(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    make_run(tmp_path, steps=2500, epochs=1, batch=2, without=("pairs", "ranks", "snapshots"))
+    opened = open_page(TRAINING, tmp_path)
+    assert not opened.failures
+    assert "of 7,500 points" in opened.text
+
+
+def test_other_directions_keep_their_names(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    make_run(tmp_path, steps=12, epochs=2, directions=("v2t", "t2v"))
+    opened = open_page(TRAINING, tmp_path)
+    assert not opened.failures
+    assert "v2t: n = 16 · t2v: n = 16" in opened.text
