@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from uwml_core.runlog.reader import Run
-from uwml_core.runlog.writer import RunLogger
+from uwml_core.runlog.writer import NullLogger, RunLogger
 from uwml_core.weighting import difficulty_weight, relative_weight
 
 DIRECTIONS = ("i2t", "t2i")
@@ -67,7 +67,7 @@ def work(matrix: torch.Tensor, milliseconds: float) -> None:
         matrix @ matrix
 
 
-def logged_loop(log: RunLogger, steps: int, batch: int, step_ms: float) -> np.ndarray:
+def logged_loop(log: RunLogger | NullLogger, steps: int, batch: int, step_ms: float) -> np.ndarray:
     """Train without a model; time of each ``log_step`` in microseconds."""
     matrix, took = torch.randn(400, 400), np.empty(steps)
     for step in range(steps):
@@ -89,6 +89,8 @@ def main() -> None:
     parser.add_argument("--step-ms", type=float, default=7.0)
     options = parser.parse_args()
     torch.set_num_threads(1)
+    # what the machine itself takes away, so that a busy one is not blamed on the log
+    idle = logged_loop(NullLogger(), options.steps, options.batch, options.step_ms)
     with tempfile.TemporaryDirectory() as root:
         with RunLogger(root, "bench") as log:
             all_before, own_before = time.process_time(), time.thread_time()
@@ -104,6 +106,7 @@ def main() -> None:
         f"  median {np.median(took):.1f} us, mean {took.mean():.1f} us, p99 {np.percentile(took, 99):.0f} us"
     )
     print(f"  largest {took.max() / 1e3:.2f} ms at step {took.argmax()}")
+    print(f"  without a log: median {np.median(idle):.1f} us, largest {idle.max() / 1e3:.2f} ms")
     print(f"  pairs {size / rows:.1f} bytes a row, {rows} rows")
     print(f"  writer thread {1e6 * thread / options.steps:.0f} us of processor time a step")
 

@@ -22,7 +22,15 @@ ITEMS: dict[str, Any] = {
 
 def test_fingerprint_does_not_depend_on_the_order_of_items() -> None:
     forward = data_fingerprint(["a", "b"], [0, 1], [["x"], ["y"]], [b"1", b"2"])
-    assert data_fingerprint(["b", "a"], [1, 0], [["y"], ["x"]], [b"2", b"1"]) == forward
+    backward = data_fingerprint(["b", "a"], [1, 0], [["y"], ["x"]], [b"2", b"1"], item_ids=[1, 0])
+    assert backward == forward
+
+
+def test_fingerprint_depends_on_the_rows_and_splits_that_the_items_table_holds() -> None:
+    plain = data_fingerprint(["a", "b"], [0, 1], [["x"], ["y"]], [b"1", b"2"])
+    assert data_fingerprint(["b", "a"], [1, 0], [["y"], ["x"]], [b"2", b"1"]) != plain
+    split = data_fingerprint(["a", "b"], [0, 1], [["x"], ["y"]], [b"1", b"2"], splits=["train", "val"])
+    assert split != plain
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
@@ -143,3 +144,20 @@ def test_second_process_is_refused(tmp_path: Path) -> None:
         )
     assert done.returncode == 1
     assert "RunInUseError: run 'run' is being written by another process" in done.stderr
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_forked_data_loader_does_not_keep_the_run_locked(tmp_path: Path) -> None:
+    log = RunLogger(tmp_path, "run")
+    child = os.fork()
+    if child == 0:
+        time.sleep(60)
+        os._exit(0)
+    try:
+        # the child closes its copy first thing, but maybe not yet
+        time.sleep(0.2)
+        log.close()
+        RunLogger(tmp_path, "run", resume_from_step=0).close()
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)

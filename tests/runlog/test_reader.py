@@ -390,6 +390,9 @@ def test_foreign_parquet_is_read_by_column_name(tmp_path: Path) -> None:
     assert run.table("pairs").schema.types == TABLES["pairs"].schema(("v2t", "t2v")).types
     assert run.frame("steps")["gap_v2t"].tolist() == [0.5]
     assert run.health() == ()
+    before = run.version()
+    pq.write_table(pa.table({"step": [0, 1], "gap_v2t": [0.5, 1.0]}), tmp_path / "other" / "steps.parquet")
+    assert run.version() != before
 
 
 def test_foreign_column_of_another_kind_is_named(tmp_path: Path) -> None:

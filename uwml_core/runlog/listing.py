@@ -85,6 +85,12 @@ def list_table(run: Path, table: str, *, foreign: bool) -> Listing:
     return Listing(tuple(_without_covered(parts)), tuple(sorted(issues, key=lambda issue: issue.file)))
 
 
+def stamp(run: Path, table: str) -> list[tuple[str, int, int]]:
+    """Name, size and time of change of every file that may belong to a table, without looking inside."""
+    found = [*_scan(run / table), *(flat for flat in _scan(run) if flat[0].name == f"{table}.parquet")]
+    return sorted((entry.name, stat.st_size, stat.st_mtime_ns) for entry, stat in found)
+
+
 def _scan(folder: Path) -> list[tuple[os.DirEntry[str], os.stat_result]]:
     found = []
     try:

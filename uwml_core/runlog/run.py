@@ -17,7 +17,15 @@ from uwml_core.runlog.cache import BoundedCache
 from uwml_core.runlog.foreign import guess_directions, guess_modalities
 from uwml_core.runlog.info import RunInfo, read_info
 from uwml_core.runlog.items import items_path
-from uwml_core.runlog.listing import HealthIssue, Listing, Part, check_footer, known_problem, list_table
+from uwml_core.runlog.listing import (
+    HealthIssue,
+    Listing,
+    Part,
+    check_footer,
+    known_problem,
+    list_table,
+    stamp,
+)
 from uwml_core.runlog.scan import Limited, extra_field, retrying, scan
 from uwml_core.runlog.schema import ITEMS, TABLES
 
@@ -102,8 +110,7 @@ class Run:
         described = {name: value for name, value in self.info.items() if name != "heartbeat_at"}
         digest = hashlib.blake2b(repr(described).encode(), digest_size=16)
         for table in TABLES:
-            for part in self._listing(table).parts:
-                digest.update(repr(part.key).encode())
+            digest.update(repr(stamp(self.path, table)).encode())
         digest.update(repr(self._items_stamp()).encode())
         return digest.hexdigest()
 
