@@ -41,6 +41,8 @@ class Opened:
         """Figures by the title of their card."""
         found = {}
         for element in self.app.get("bidi_component"):
+            if element.proto.component_name != "uwml_live_plot":
+                continue
             data = json.loads(element.proto.json)
             found[data["title"]] = json.loads(data["figure"])
         return found

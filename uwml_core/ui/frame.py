@@ -9,6 +9,7 @@ from uwml_core.runlog.reader import Run
 from uwml_core.ui.choice import adopt, publish
 from uwml_core.ui.read import runs
 from uwml_core.ui.styles import apply_styles
+from uwml_core.ui.theme_watch import watch_theme
 
 RUN = "run"
 LIVE = "live"
@@ -26,6 +27,7 @@ def draw_frame() -> None:
         st.toggle(
             _("Live"), value=True, key=LIVE, bind="query-params", help=_("Follow running runs every 2 s")
         )
+        watch_theme()
 
 
 def apply_language() -> None:

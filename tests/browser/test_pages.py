@@ -1,0 +1,61 @@
+"""What only a browser can tell: nothing from a log runs, colours follow, zoom stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.browser import served, visit
+from tests.support.synthetic import make_run
+
+pytestmark = pytest.mark.browser
+
+NAME = "<script>window.pwned=1</script><img src=x onerror='window.pwned=1'> *b* [x](y) $z$ :material/home:"
+
+
+@pytest.mark.parametrize("page", ["", "training", "weight_curve"])
+def test_run_name_is_shown_literally_and_runs_nothing(tmp_path: Path, page: str) -> None:
+    make_run(tmp_path, run_id="evil", name=NAME, steps=12, epochs=2)
+    with served(tmp_path) as url, visit() as seen:
+        seen.open(f"{url}/{page}?run=evil")
+        seen.page.get_by_test_id("stMain").get_by_text(NAME).first.wait_for()
+        seen.page.wait_for_timeout(500)
+        assert seen.page.evaluate("window.pwned") is None
+        assert not seen.exceptions()
+        assert not seen.errors
+        assert not seen.foreign_hosts()
+
+
+def test_charts_follow_the_colour_scheme(tmp_path: Path) -> None:
+    make_run(tmp_path, run_id="demo", steps=12, epochs=2)
+    colour = "getComputedStyle(document.querySelector('.uwml-plot .xtick text')).fill"
+    with served(tmp_path) as url, visit() as seen:
+        seen.open(f"{url}/training", charts=8)
+        light = seen.page.evaluate(colour)
+        seen.page.emulate_media(color_scheme="dark")
+        seen.page.wait_for_function(f"{colour} !== {light!r}")
+        assert not seen.errors
+
+
+def test_zoom_stays_until_another_run_is_chosen(tmp_path: Path) -> None:
+    make_run(tmp_path, run_id="a", steps=30, epochs=3)
+    make_run(tmp_path, run_id="b", steps=60, epochs=3)
+    with served(tmp_path) as url, visit() as seen:
+        seen.open(f"{url}/training?run=a", charts=8)
+        whole = seen.x_range("loss")
+        seen.zoom("loss")
+        seen.page.wait_for_timeout(500)
+        zoomed = seen.x_range("loss")
+        assert zoomed[0] > whole[0]
+        seen.page.get_by_text("Live", exact=True).click()
+        seen.page.wait_for_url("**live=false*")
+        seen.settle(charts=8)
+        assert seen.x_range("loss") == zoomed
+        seen.page.locator(".st-key-run input").click()
+        seen.page.get_by_role("option", name="b").click()
+        seen.page.wait_for_url("**run=b*")
+        seen.settle(charts=8)
+        seen.page.wait_for_function(
+            "document.querySelector('.st-key-plot-loss .uwml-plot')._fullLayout.xaxis.range[1] > 50"
+        )

@@ -1,0 +1,11 @@
+// Tells the script that the colour scheme has changed: its charts carry their colours with them.
+export default function ({ setTriggerValue }) {
+  const app = document.querySelector('[data-testid="stApp"]')
+  let seen = getComputedStyle(app).colorScheme
+  const observer = new MutationObserver(() => {
+    const now = getComputedStyle(app).colorScheme
+    if (now !== seen) setTriggerValue("scheme", (seen = now))
+  })
+  observer.observe(app, { attributes: true, attributeFilter: ["class", "style"] })
+  return () => observer.disconnect()
+}
