@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,6 +13,7 @@ import torch
 
 from uwml_core.data.errors import DataError
 from uwml_core.data.pictures import thumbnail
+from uwml_core.runlog.items import data_fingerprint
 
 Ints = npt.NDArray[np.int64]
 
@@ -82,26 +82,11 @@ class PairDataset:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over the rows sorted by item key: key, row, label, split, captions, picture bytes.
-
-        Row and split are part of it because the items table, written once per fingerprint, holds both.
-        """
-        digest = hashlib.sha256()
-        for row in sorted(range(len(self)), key=lambda row: (self.item_keys[row], row)):
-            _feed(digest, (self.item_keys[row], str(row), str(self.labels[row]), self.splits[row]))
-            _feed(digest, self.captions[row])
-            _feed(digest, self.encoded[row])
-        return digest.hexdigest()
+        """What the run log calls the data by: SHA-256 over the rows, see ``data_fingerprint``."""
+        return data_fingerprint(
+            self.item_keys, self.labels.tolist(), self.captions, self.encoded, splits=self.splits
+        )
 
     def thumbnails(self) -> list[bytes]:
         """WebP of each row, longest side at most 96 px; a clip: a strip of four frames."""
         return [thumbnail(frames) for frames in self.encoded]
-
-
-def _feed(digest: hashlib._Hash, parts: Iterable[str | bytes]) -> None:
-    """Add parts with their number and lengths, so that no two different lists look the same."""
-    encoded = [part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part for part in parts]
-    digest.update(len(encoded).to_bytes(8, "little"))
-    for part in encoded:
-        digest.update(len(part).to_bytes(8, "little"))
-        digest.update(part)

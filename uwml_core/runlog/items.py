@@ -22,34 +22,47 @@ def data_fingerprint(
     labels: Sequence[int],
     captions: Sequence[Sequence[str]],
     pictures: Iterable[bytes | Sequence[bytes] | None],
+    *,
+    item_ids: Sequence[int] | None = None,
+    splits: Sequence[str | None] | None = None,
 ) -> str:
-    """SHA-256 over the items in the order of their keys: key, label, captions, picture bytes.
+    """SHA-256 over the items in the order of their keys: key, id, label, split, captions, picture bytes.
+
+    Id and split are part of it because the items table, written once per fingerprint, holds both: a run
+    on the same pictures in other rows must not be shown the wrong ones.
 
     Args:
         item_keys, labels, captions: one entry per item.
         pictures: encoded picture, or frames of a clip, or None, one entry per item.
+        item_ids: rows of the data set; 0 to n - 1 when None.
+        splits: split of each item, or None.
 
     Returns:
-        64 hex digits; the same for any order of the items.
+        64 hex digits; the same for any order in which the items are handed over with their ids.
 
     Example:
-        >>> data_fingerprint(["a"], [0], [["one"]], [b"x"])[:8]
-        'c78435ac'
+        >>> one, other = (data_fingerprint(["a"], [0], [["heart"]], [picture]) for picture in (b"x", b"y"))
+        >>> len(one), one == other
+        (64, False)
     """
-    digests = [
-        (key, _item_digest(key, label, texts, picture))
-        for key, label, texts, picture in zip(item_keys, labels, captions, pictures, strict=True)
-    ]
-    return hashlib.sha256(b"".join(digest for _, digest in sorted(digests))).hexdigest()
+    n = len(item_keys)
+    ids = range(n) if item_ids is None else item_ids
+    parts = splits if splits is not None else [None] * n
+    rows = zip(item_keys, ids, labels, parts, captions, pictures, strict=True)
+    digests = sorted(
+        (
+            key,
+            _item_digest([key, str(int(item)), str(int(label)), split or "", str(len(texts)), *texts], shown),
+        )
+        for key, item, label, split, texts, shown in rows
+    )
+    return hashlib.sha256(b"".join(digest for _, digest in digests)).hexdigest()
 
 
-def _item_digest(
-    key: str, label: int, captions: Sequence[str], picture: bytes | Sequence[bytes] | None
-) -> bytes:
+def _item_digest(texts: Sequence[str], picture: bytes | Sequence[bytes] | None) -> bytes:
     digest = hashlib.sha256()
     frames = [] if picture is None else [picture] if isinstance(picture, bytes) else list(picture)
-    texts = [key, str(int(label)), str(len(captions)), *captions]
-    for piece in [*(text.encode() for text in texts), *frames]:
+    for piece in [*(text.encode("utf-8", "surrogatepass") for text in texts), *frames]:
         # the length first, so that no two items share a byte string
         digest.update(len(piece).to_bytes(8, "little"))
         digest.update(piece)
@@ -96,7 +109,9 @@ def write_items(
     n = len(item_keys)
     if fingerprint is None:
         thumbnails = [None] * n if thumbnails is None else list(thumbnails)
-        fingerprint = data_fingerprint(item_keys, labels, captions, thumbnails)
+        fingerprint = data_fingerprint(
+            item_keys, labels, captions, thumbnails, item_ids=item_ids, splits=splits
+        )
     path = items_path(root, fingerprint)
     if path is None:
         raise ValueError(f"fingerprint={fingerprint!r} is no fingerprint; expected 16 to 128 hex digits")
