@@ -129,6 +129,27 @@ def test_another_run_brings_its_own_parameters(opened: Any) -> None:
     assert (settings(opened)["center"], settings(opened)["curve"]) == (0.4, "uniform")
 
 
+def test_run_with_whole_numbers_can_be_reset_to(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    whole = UWMLConfig(
+        center=0, steepness_start=1, steepness_end=8, hard_floor=0, max_weight=3, total_steps=6
+    )
+    make_run(tmp_path, steps=6, epochs=2, config=whole)
+    opened = open_page(WEIGHT_CURVE, tmp_path)
+    opened.app.slider(key="max_weight").set_value(5.0).run()
+    opened.app.button(key="reset").click().run()
+    assert not opened.failures
+    assert settings(opened) == {name: getattr(whole, name) for name in settings(opened)}
+
+
+def test_run_changed_on_another_page_brings_its_own_parameters(opened: Any) -> None:
+    opened.app.slider(key="center").set_value(0.1).run()
+    opened.app.switch_page("pages/watch/training.py").run()
+    opened.app.selectbox(key="run").set_value("b-plain").run()
+    opened.app.switch_page(WEIGHT_CURVE).run()
+    assert not opened.failures
+    assert (settings(opened)["center"], settings(opened)["curve"]) == (0.4, "uniform")
+
+
 def test_ghost_appears_once_the_curve_differs(opened: Any) -> None:
     def curves() -> list[str]:
         return [

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from uwml_core.i18n import _
+from uwml_core.i18n import _, translate
 from uwml_core.ui.text import element
 from uwml_core.weighting import PARAMETERS, UWMLConfig
 
@@ -152,8 +152,10 @@ def _is_whole(name: str) -> bool:
 
 
 def _start_over(controls: Controls, in_use: UWMLConfig, run_id: str) -> None:
-    before = st.session_state.get(_RUN_OF_CONTROLS)
-    st.session_state[_RUN_OF_CONTROLS] = run_id
+    # per set of controls: the run may have changed while another page was shown
+    key = f"{_RUN_OF_CONTROLS}:{','.join(controls.names)}"
+    before = st.session_state.get(key)
+    st.session_state[key] = run_id
     if before not in (None, run_id):
         _set(controls, in_use)
 
@@ -171,13 +173,20 @@ def _presets(controls: Controls, in_use: UWMLConfig) -> None:
 
 
 def _set(controls: Controls, config: UWMLConfig) -> None:
-    for name in controls.names:
+    for name in controls.choices:
         st.session_state[name] = getattr(config, name)
+    for name in controls.sliders:
+        st.session_state[name] = _number(name, config)
+
+
+def _number(name: str, config: UWMLConfig) -> Any:
+    """Value of a slider; a configuration may hold a whole number where the slider needs a float."""
+    value = getattr(config, name)
+    return int(value) if _is_whole(name) else float(value)
 
 
 def _slider(name: str, in_use: UWMLConfig, *, disabled: bool) -> Any:
-    kind = int if _is_whole(name) else float
-    was = kind(getattr(in_use, name))
+    was = _number(name, in_use)
     low, high, step = slider_range(name, was)
     with st.container(gap=None, key=f"control-{name}"):
         label = st.empty()
@@ -193,7 +202,7 @@ def _slider(name: str, in_use: UWMLConfig, *, disabled: bool) -> Any:
             label_visibility="collapsed",
         )
         label.html(_label(name, f"{was:g}", f"{value:g}"))
-    return kind(value)
+    return value
 
 
 def _name_control(name: str, in_use: UWMLConfig) -> str:
@@ -214,7 +223,7 @@ def _name_control(name: str, in_use: UWMLConfig) -> str:
 
 
 def _label(name: str, was: str, value: str, shown: str | None = None) -> str:
-    meaning = html.escape(_(PARAMETERS[name].meaning))
+    meaning = html.escape(translate(PARAMETERS[name].meaning))
     text = f'<span class="uw-muted" title="{meaning}">{html.escape(control_name(name))}</span>'
     changed = "" if was == value else element("b", _("was {value}").format(value=was), "")
     return (
