@@ -22,7 +22,10 @@ st.navigation(
         _("Explain"): [
             st.Page("pages/explain/weight_curve.py", title=_("Weight curve"), icon=":material/tune:"),
             st.Page("pages/explain/modal_balance.py", title=_("Modal balance"), icon=":material/balance:"),
-            st.Page("pages/explain/embedding_map.py", title=_("Embedding map"), icon=":material/bubble_chart:"),
+            st.Page("pages/explain/hard_negatives.py", title=_("Hard negatives"), icon=":material/compare:"),
+            st.Page(
+                "pages/explain/embedding_map.py", title=_("Embedding map"), icon=":material/bubble_chart:"
+            ),
         ],
     }
 ).run()

@@ -29,7 +29,7 @@ def history_figure(
         directions: the run's directions.
         height: pixels.
     """
-    figure = canvas(theme, height=height, r=112)
+    figure = canvas(theme, height=height, r=124)
     figure.update_xaxes(title_text=_("epoch"), tickformat="d")
     figure.update_yaxes(title_text=_("margin, cosine"))
     if history.empty:
@@ -42,14 +42,17 @@ def history_figure(
             if len(rows):
                 color = theme.direction(direction, directions)
                 figure.add_trace(_trace(rows, source, direction, color))
-                labels.append((f"{direction}, {_source(source)}", float(rows["margin"].iloc[-1]), color))
+                last = float(rows["margin"].iloc[-1])
+                labels.append((f"{direction}, {_source(source)} {last:.2f}", last, color))
     epochs = history["epoch"].to_numpy(dtype=np.float64)
     low, high = finite_span(history["low"].to_numpy(), history["high"].to_numpy(), np.zeros(1))
     room = 0.06 * (high - low) or 0.1
     figure.update_yaxes(range=[low - room, high + room])
     figure.update_xaxes(range=[epochs.min() - 0.3, epochs.max() + 0.3])
     if np.ptp(epochs) < 12:
-        figure.update_xaxes(dtick=1)
+        ticks = np.arange(epochs.min(), epochs.max() + 1)
+        names = [_("start") if tick < 0 else f"{tick:.0f}" for tick in ticks]
+        figure.update_xaxes(tickvals=floats(ticks), ticktext=names)
     end_labels(figure, labels, (low - room, high + room))
     return figure
 

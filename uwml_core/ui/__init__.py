@@ -5,10 +5,15 @@ from uwml_core.ui.balance_card import balance_table
 from uwml_core.ui.balance_controls import BALANCE_CONTROLS, balance_controls
 from uwml_core.ui.card import card
 from uwml_core.ui.controls import weighting_controls
-from uwml_core.ui.empty import empty_folder, missing_gaps
+from uwml_core.ui.empty import empty_folder, missing_gaps, missing_table
 from uwml_core.ui.epochs import epoch_choice, progress_of
 from uwml_core.ui.frame import draw_frame
 from uwml_core.ui.gap_card import gap_card
+from uwml_core.ui.hard_controls import sheet_controls
+from uwml_core.ui.hard_questions import findings, question_choice
+from uwml_core.ui.hard_read import catalogue, item_pairs, neighbors
+from uwml_core.ui.hard_sheet import sheet
+from uwml_core.ui.item_history import candidates_card, item_card
 from uwml_core.ui.launch import demo_button
 from uwml_core.ui.layout_choice import layout_choice
 from uwml_core.ui.links import run_links
@@ -44,7 +49,9 @@ __all__ = [
     "balance_table",
     "begin_folder_page",
     "begin_page",
+    "candidates_card",
     "card",
+    "catalogue",
     "chosen_item",
     "controller_validity",
     "current_theme",
@@ -54,6 +61,7 @@ __all__ = [
     "epoch_choice",
     "evals",
     "events",
+    "findings",
     "follow",
     "follow_folder",
     "gap_card",
@@ -61,6 +69,8 @@ __all__ = [
     "guide",
     "headline",
     "histogram",
+    "item_card",
+    "item_pairs",
     "items_of",
     "lag",
     "layout_choice",
@@ -70,8 +80,10 @@ __all__ = [
     "map_points",
     "map_quality",
     "missing_gaps",
+    "missing_table",
     "moment_player",
     "moments_of",
+    "neighbors",
     "note",
     "notes",
     "overview",
@@ -81,9 +93,12 @@ __all__ = [
     "progress_of",
     "publish_plotly_js",
     "queries_note",
+    "question_choice",
     "recipe_card",
     "run_links",
     "runs_list",
+    "sheet",
+    "sheet_controls",
     "snapshot",
     "steps",
     "training_numbers",

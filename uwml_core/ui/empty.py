@@ -28,7 +28,14 @@ _SNAPSHOT = """log.log_snapshot(step=step, epoch=epoch, embeddings={"image": ima
                  item_ids=item_ids, labels=labels, splits="val")  # unit-norm rows, the same items each time
 """
 
-_RECIPES = {"evals": _EVALUATION, "snapshots": _SNAPSHOT}
+_NEIGHBORS = """from uwml_core.runlog.writer import Nearest
+
+log.log_neighbors(step=step, epoch=epoch, item_ids=item_ids, splits="val",  # the same items each time
+                  nearest={"i2t": Nearest(negative_ids, similarities, positive_similarities),
+                           "t2i": ...})  # [n, 5], [n, 5] and [n]; labels of the negatives differ
+"""
+
+_RECIPES = {"evals": _EVALUATION, "snapshots": _SNAPSHOT, "neighbors": _NEIGHBORS}
 
 
 def empty_folder() -> None:

@@ -77,15 +77,6 @@ def select(confusions: pd.DataFrame, items: pd.DataFrame, wanted: SheetFilter) -
     return confusions[keep]
 
 
-def orders_for(confusions: pd.DataFrame) -> list[str]:
-    """Names of the orders that these confusions have the numbers for."""
-    return [
-        name
-        for name, (column, _up) in ORDERS.items()
-        if column in confusions and confusions[column].notna().any()
-    ] or ["margin"]
-
-
 def sort(confusions: pd.DataFrame, order: str) -> pd.DataFrame:
     """Confusions by an order, those of one anchor together, its first one deciding where it stands.
 

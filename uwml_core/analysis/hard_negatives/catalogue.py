@@ -37,8 +37,8 @@ def _texts(captions: Iterable[str] | None) -> tuple[str, ...]:
 
 
 def groups_in(items: pd.DataFrame) -> list[str]:
-    """Groups that occur, sorted."""
-    return sorted(set(items["group"]) - {""})
+    """Groups that occur, sorted; blank ones are none."""
+    return sorted(name for name in set(items["group"]) if name.strip())
 
 
 def caption_text(items: pd.DataFrame, item_id: int, caption: int = 0) -> str:

@@ -66,7 +66,7 @@ def _pictures(rows: pd.DataFrame, items: pd.DataFrame) -> np.ndarray:
 def reason_text(reason: str) -> str:
     """Why a negative is suspected, in the reader's language."""
     names = {
-        "far_above": _("more than 0.1 above the positive"),
+        "far_above": _("over 0.1 above"),
         "caption": _("near-duplicate caption"),
         "picture": _("near-duplicate picture"),
     }
@@ -86,7 +86,7 @@ def false_negatives_headline(confusions: pd.DataFrame, found: pd.DataFrame, when
         return _("Too little data yet: no pair with a negative has been logged.")
     alike = int(found["reason"].str.contains("caption|picture").sum()) if len(found) else 0
     text = _(
-        "In {when}, {found} of {above} negatives above their positive may be right answers: {alike} have a "
-        "near-duplicate caption or picture, the others lie more than 0.1 above."
+        "In {when}, {found} of {above} negatives above their positive may be right answers; {alike} have a "
+        "near-duplicate caption or picture."
     )
     return text.format(when=when, found=f"{len(found):,}", above=f"{above:,}", alike=f"{alike:,}")

@@ -23,6 +23,7 @@ COLUMNS = (
 )
 CANDIDATES = ("direction", "epoch", "place", "negative_item_id", "negative_caption", "margin")
 MOST_PLACES = 5
+LONGEST_NAME = 80
 
 
 def item_history(pairs: pd.DataFrame, neighbors: pd.DataFrame, item_id: int) -> pd.DataFrame:
@@ -118,8 +119,13 @@ def history_headline(history: pd.DataFrame, directions: tuple[str, str], name: s
     """
     parts = [text for direction in directions if (text := _direction_part(history, direction))]
     if not parts:
-        return _("Too little data yet: {name} has not met a negative.").format(name=name)
-    return _("{name}: {parts}.").format(name=name, parts="; ".join(parts))
+        return _("Too little data yet: “{name}” has not met a negative.").format(name=_short(name))
+    return _("“{name}”: {parts}.").format(name=_short(name), parts="; ".join(parts))
+
+
+def _short(name: str) -> str:
+    line = " ".join(name.split())
+    return line if len(line) <= LONGEST_NAME else line[: LONGEST_NAME - 1] + "…"
 
 
 def _direction_part(history: pd.DataFrame, direction: str) -> str:
@@ -130,11 +136,9 @@ def _direction_part(history: pd.DataFrame, direction: str) -> str:
         return ""
     below = int((rows["margin"] < 0).sum())
     if source == POOL:
-        text = _(
-            "{direction} margin to the nearest wrong candidate {margin}, below 0 at {below} of {n} snapshots"
-        )
+        text = _("{direction} margin {margin}, below 0 at {below} of {n} snapshots")
     else:
-        text = _("{direction} mean margin in its batches {margin}, below 0 in {below} of {n} epochs")
+        text = _("{direction} margin {margin} in its batches, below 0 in {below} of {n} epochs")
     return text.format(
         direction=direction, margin=fixed(float(rows["margin"].iloc[-1]), 3), below=below, n=len(rows)
     )

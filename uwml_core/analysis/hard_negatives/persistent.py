@@ -100,8 +100,8 @@ def persistent_headline(neighbors: pd.DataFrame, found: pd.DataFrame) -> str:
         ).format(count=snapshots, needed=FEWEST_SNAPSHOTS)
     queries = int(((neighbors["step"] == neighbors["step"].max()) & (neighbors["rank"] == 1)).sum())
     text = _(
-        "{share} of {n} probes, both directions counted, have kept their nearest wrong candidate for "
-        "{needed} snapshots or more; {wrong} of these lie below it."
+        "{share} of {n} probe queries have kept their nearest wrong candidate for {needed} snapshots or "
+        "more; in {wrong} of these it lies above the right answer."
     )
     return text.format(
         share=percent(len(found) / max(queries, 1), 1),

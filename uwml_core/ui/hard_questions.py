@@ -1,0 +1,145 @@
+"""What each tab of hard negatives asks, what it needs, and its answer for a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+import streamlit as st
+
+from uwml_core.analysis.hard_negatives import memorised, persistent, wrong_pairs
+from uwml_core.analysis.hard_negatives.false_negatives import MOST_COMPARED, false_negatives_headline
+from uwml_core.analysis.hard_negatives.hardest import hardest_headline
+from uwml_core.i18n import _
+from uwml_core.runlog.reader import Run
+from uwml_core.ui import hard_read as read
+from uwml_core.ui.choice import adopt, publish
+from uwml_core.ui.read import evals
+
+# Tables that each question is answered from.
+QUESTIONS: Mapping[str, tuple[str, ...]] = {
+    "hardest": ("pairs",),
+    "persistent": ("neighbors",),
+    "false-negatives": ("pairs",),
+    "wrong-pairs": ("pairs",),
+    "memorised": ("neighbors", "evals"),
+}
+# Orders that make sense for each question, what it begins with first.
+ORDERS_OF: Mapping[str, tuple[str, ...]] = {
+    "hardest": ("margin", "weight", "often", "newest"),
+    "persistent": ("often", "margin"),
+    "false-negatives": ("likeness", "margin", "weight", "newest"),
+    "wrong-pairs": ("margin", "often", "newest"),
+    "memorised": ("growth", "margin"),
+}
+_TAB = "tab"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Findings:
+    """Answer to a question.
+
+    Attributes:
+        question: its name.
+        headline: one sentence.
+        confusions: what was found; None where a table is missing.
+        note: what was read.
+        missing: the table that was not logged; empty when it was.
+    """
+
+    question: str
+    headline: str = ""
+    confusions: pd.DataFrame | None = None
+    note: str = ""
+    missing: str = ""
+
+
+def question_choice() -> str:
+    """Draw the tabs; the address carries the question's own name."""
+    names = {
+        "hardest": _("Hardest now"),
+        "persistent": _("Persistent"),
+        "false-negatives": _("Suspected false negatives"),
+        "wrong-pairs": _("Suspected wrong pairs"),
+        "memorised": _("Memorised"),
+    }
+    options = list(QUESTIONS)
+    adopt(_TAB, options, options[0])
+    st.segmented_control(
+        _("Question"), options, format_func=names.__getitem__, key=_TAB, required=True,
+        label_visibility="collapsed",
+    )  # fmt: skip
+    return publish(_TAB, options[0])
+
+
+def findings(run: Run, question: str, epoch: int | None) -> Findings:
+    """Answer a question for a run.
+
+    Args:
+        run: the run.
+        question: one of ``QUESTIONS``.
+        epoch: the epoch to look at, or up to which to look; None for all.
+    """
+    missing = next((table for table in QUESTIONS[question] if not run.has(table)), "")
+    if missing:
+        return Findings(question=question, missing=missing)
+    return _ANSWERS[question](run, epoch)
+
+
+def _when(epoch: int | None) -> str:
+    return _("all epochs") if epoch is None else _("epoch {epoch}").format(epoch=epoch)
+
+
+def _hardest(run: Run, epoch: int | None) -> Findings:
+    frame, note = read.confusions(run, epoch, until=False)
+    sentence = hardest_headline(frame, run.directions, _when(epoch))
+    return Findings(question="hardest", headline=sentence, confusions=frame, note=note)
+
+
+def _persistent(run: Run, epoch: int | None) -> Findings:
+    rows = persistent.until(read.neighbors(run), epoch)
+    found = persistent.persistent(rows)
+    note = _("from {n} snapshots of the probes, the nearest of a fixed pool").format(n=rows["step"].nunique())
+    return Findings(
+        question="persistent",
+        headline=persistent.persistent_headline(rows, found),
+        confusions=found,
+        note=note,
+    )
+
+
+def _false_negatives(run: Run, epoch: int | None) -> Findings:
+    frame, note = read.confusions(run, epoch, until=False)
+    found = read.false_negatives(run, epoch)
+    above = int((frame["margin"] < 0).sum())
+    if above > MOST_COMPARED:
+        note += "; " + _("the newest {n} of {total} were compared").format(
+            n=f"{MOST_COMPARED:,}", total=f"{above:,}"
+        )
+    sentence = false_negatives_headline(frame, found, _when(epoch))
+    return Findings(question="false-negatives", headline=sentence, confusions=found, note=note)
+
+
+def _wrong_pairs(run: Run, epoch: int | None) -> Findings:
+    frame, note = read.confusions(run, epoch, until=True)
+    found = wrong_pairs.suspected_wrong_pairs(frame)
+    sentence = wrong_pairs.wrong_pairs_headline(frame, found)
+    return Findings(question="wrong-pairs", headline=sentence, confusions=found, note=note)
+
+
+def _memorised(run: Run, epoch: int | None) -> Findings:
+    falls = [memorised.recall_fall(evals(run), direction, epoch) for direction in run.directions]
+    found = memorised.memorised(persistent.until(read.neighbors(run), epoch), falls)
+    return Findings(
+        question="memorised", headline=memorised.memorised_headline(found, falls), confusions=found
+    )
+
+
+_ANSWERS = {
+    "hardest": _hardest,
+    "persistent": _persistent,
+    "false-negatives": _false_negatives,
+    "wrong-pairs": _wrong_pairs,
+    "memorised": _memorised,
+}

@@ -1,0 +1,96 @@
+"""Cached reading for hard negatives: confusions, nearest wrong candidates, items."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import pandas as pd
+import streamlit as st
+
+from uwml_core.analysis.hard_negatives.catalogue import catalogue as catalogue_of
+from uwml_core.analysis.hard_negatives.confusions import PAIR_COLUMNS
+from uwml_core.analysis.hard_negatives.confusions import confusions as confusions_of
+from uwml_core.analysis.hard_negatives.false_negatives import suspected_false_negatives
+from uwml_core.analysis.hard_negatives.persistent import with_margin
+from uwml_core.analysis.hard_negatives.rows import rows_of_epoch, rows_of_item
+from uwml_core.i18n import _
+from uwml_core.runlog.reader import Run
+from uwml_core.ui.map_read import items_of
+from uwml_core.ui.read import steps
+
+
+def catalogue(run: Run) -> pd.DataFrame:
+    """Items of the run's data set by their number; without rows where they were not logged."""
+    return _catalogue(str(run.path), run.info.get("data_fingerprint"), run.has("items"), _run=run)
+
+
+def neighbors(run: Run) -> pd.DataFrame:
+    """Nearest wrong candidates of every snapshot, with margins."""
+    return _neighbors(str(run.path), _version(run, "neighbors"), _run=run)
+
+
+def confusions(run: Run, epoch: int | None, *, until: bool) -> tuple[pd.DataFrame, str]:
+    """Pairs of an epoch gathered by anchor and hardest negative, and what was read and left out.
+
+    Args:
+        run: the run.
+        epoch: which one; None for all.
+        until: whether earlier epochs belong to it.
+    """
+    return _confusions(str(run.path), _version(run, "pairs"), epoch, until, _run=run)
+
+
+def false_negatives(run: Run, epoch: int | None) -> pd.DataFrame:
+    """Suspected false negatives of an epoch; comparing pictures is what is worth keeping."""
+    return _false_negatives(str(run.path), _version(run, "pairs"), epoch, run.has("items"), _run=run)
+
+
+def item_pairs(run: Run, item_id: int) -> pd.DataFrame:
+    """All encounters of one item as an anchor."""
+    return _item_pairs(str(run.path), _version(run, "pairs"), item_id, _run=run)
+
+
+def epochs_of(run: Run) -> list[int]:
+    """Epochs that were logged with steps, or else with neighbors, ascending."""
+    logged = steps(run)["epoch"] if run.has("steps") else neighbors(run)["epoch"]
+    return sorted(int(epoch) for epoch in logged.dropna().unique() if epoch >= 0)
+
+
+def _version(run: Run, table: str) -> Hashable:
+    return tuple(part.key for part in run.parts(table))
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _catalogue(path: str, fingerprint: object, there: bool, *, _run: Run) -> pd.DataFrame:
+    return catalogue_of(items_of(_run))
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _neighbors(path: str, version: Hashable, *, _run: Run) -> pd.DataFrame:
+    return with_margin(_run.frame("neighbors"))
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _confusions(
+    path: str, version: Hashable, epoch: int | None, until: bool, *, _run: Run
+) -> tuple[pd.DataFrame, str]:
+    rows = rows_of_epoch(steps(_run), epoch, until=until)
+    pairs = _run.table("pairs", columns=list(PAIR_COLUMNS), filter=rows.filter)
+    frame = confusions_of(pairs, _run.directions)
+    left_out = pairs.num_rows - int(frame["n"].sum())
+    told = [rows.note] if rows.note else []
+    if left_out:
+        told.append(_("{n} pairs without a negative or margin left out").format(n=f"{left_out:,}"))
+    return frame, "; ".join(told)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _false_negatives(
+    path: str, version: Hashable, epoch: int | None, there: bool, *, _run: Run
+) -> pd.DataFrame:
+    return suspected_false_negatives(confusions(_run, epoch, until=False)[0], catalogue(_run))
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _item_pairs(path: str, version: Hashable, item_id: int, *, _run: Run) -> pd.DataFrame:
+    return _run.frame("pairs", filter=rows_of_item(item_id))

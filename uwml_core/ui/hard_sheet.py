@@ -1,0 +1,129 @@
+"""The sheet of findings: filters in the address, one page of entries, ids to relabel as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from uwml_core.analysis.hard_negatives import browse
+from uwml_core.analysis.hard_negatives.catalogue import caption_text, item_name
+from uwml_core.analysis.hard_negatives.facts import all_facts, main_fact
+from uwml_core.analysis.text import fixed
+from uwml_core.figures.theme import Theme
+from uwml_core.i18n import _, ngettext
+from uwml_core.runlog.reader import Run
+from uwml_core.ui.card import to_csv
+from uwml_core.ui.gallery import Entry, Tile, contact_sheet
+from uwml_core.ui.hard_questions import Findings
+from uwml_core.ui.hard_read import catalogue
+from uwml_core.ui.text import element, note, notes
+
+PAGE_SIZE = 24
+MOST_WRONG = 3
+_PAGE, _ASKED = "page", "_asked_of_sheet"
+
+
+def sheet(run: Run, found: Findings, wanted: browse.SheetFilter, order: str, theme: Theme) -> None:
+    """Draw the findings that pass the filter.
+
+    Args:
+        run: the run.
+        found: findings of a question, with confusions.
+        wanted: the filter.
+        order: one of ``browse.ORDERS``.
+        theme: colours.
+    """
+    if found.confusions is None:
+        return
+    items = catalogue(run)
+    ordered = browse.sort(browse.select(found.confusions, items, wanted), order)
+    page = _count_row(ordered, items, (found.question, wanted, order))
+    if ordered.empty:
+        note(_("Nothing was found.") if found.confusions.empty else _("Nothing passes the filter."))
+        return
+    shown = browse.page_of(ordered, page, PAGE_SIZE)
+    entries = [_entry(rows, items, run, theme) for _anchor, rows in shown.groupby("anchor", sort=True)]
+    contact_sheet(entries, clips="video" in run.modalities)
+    if items.empty:
+        notes(_("No items were logged, so there are no pictures; log them with RunLogger.log_items."))
+
+
+def _count_row(ordered: pd.DataFrame, items: pd.DataFrame, asked: Hashable) -> int:
+    """Draw how much there is, its CSV and the pages; returns the page."""
+    anchors = int(ordered["anchor"].nunique())
+    pages = browse.page_count(ordered, PAGE_SIZE)
+    row = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")
+    text = ngettext("{n} query, {wrong} wrong candidates", "{n} queries, {wrong} wrong candidates", anchors)
+    left = row.container(horizontal=True, vertical_alignment="center", width="content")
+    left.html(
+        element("p", text.format(n=f"{anchors:,}", wrong=f"{len(ordered):,}"), "uw-note"), width="content"
+    )
+    left.download_button(
+        _("Ids to relabel"), lambda: to_csv(browse.export(ordered, items)), file_name="relabel.csv",
+        mime="text/csv", key="csv-relabel", type="tertiary", icon=":material/download:", on_click="ignore",
+        help=_("Download all that passes the filter as CSV, keys and captions beside the ids"),
+        disabled=ordered.empty,
+    )  # fmt: skip
+    _back_to_first(asked, pages)
+    with row:
+        return int(st.pagination(pages, key=_PAGE, bind="query-params")) if pages > 1 else 1
+
+
+def _back_to_first(asked: Hashable, pages: int) -> None:
+    """Turn to the first page when something else is asked for, or the page does not exist any more."""
+    before = st.session_state.get(_ASKED, asked)
+    st.session_state[_ASKED] = asked
+    if _PAGE in st.session_state and (before != asked or st.session_state[_PAGE] > pages):
+        st.session_state[_PAGE] = 1
+
+
+def _entry(rows: pd.DataFrame, items: pd.DataFrame, run: Run, theme: Theme) -> Entry:
+    found: list[dict[str, Any]] = [{str(k): v for k, v in row.items()} for row in rows.to_dict("records")]
+    first = found[0]
+    direction = str(first["direction"])
+    asks = run.modalities[run.directions.index(direction)]
+    caption = int(first["caption"])
+    own = item_tile(items, int(first["item_id"]), caption)
+    wrong = [
+        item_tile(
+            items,
+            int(row["negative_item_id"]),
+            int(row["negative_caption"]),
+            number=fixed(row["margin"], 2),
+            hover=all_facts(row),
+        )
+        for row in found[:MOST_WRONG]
+    ]
+    return Entry(
+        direction=direction,
+        color=theme.direction(direction, run.directions),
+        fact=main_fact(first),
+        own=own,
+        wrong=wrong,
+        more=max(len(found) - MOST_WRONG, 0),
+        asks_in_words=asks == "text",
+    )
+
+
+def item_tile(
+    items: pd.DataFrame, item_id: int, caption: int, *, number: str = "", hover: Sequence[str] = ()
+) -> Tile:
+    """An item as it stands on a sheet.
+
+    Args:
+        items: frame of ``catalogue``.
+        item_id, caption: which item, and which of its captions.
+        number, hover: as for ``Tile``.
+    """
+    known: dict[str, Any] = dict(items.loc[item_id]) if item_id in items.index else {}
+    about = [text for text in (item_name(items, item_id), known.get("group", "")) if text]
+    return Tile(
+        item_id=item_id,
+        caption=caption_text(items, item_id, caption),
+        thumbnail=known.get("thumbnail"),
+        number=number,
+        hover=[" · ".join(about), *hover],
+    )
