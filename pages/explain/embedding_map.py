@@ -22,14 +22,14 @@ def body(run: Run) -> None:
     with right:
         with st.container(border=True, key="card-controls", gap="small"):
             layout = ui.layout_choice(run)
-            view = ui.map_controls(run, sorted(set(snapshot.splits) - {""}))
-        points = ui.map_points(run, step, layout.frame)
+            view = ui.map_controls(run, snapshot)
+        points = ui.map_points(run, step, layout.frame, layout.name)
         neighbors = neighbors_across(snapshot, modalities, -1 if item is None else item)
         ui.point_card(item, points, neighbors, ui.items_of(run))
     with left:
         quality = ui.map_quality(run, step, layout.frame, layout.name)
         ui.map_card(points, layout, view, item, quality, modalities=modalities, theme=theme)
-    ui.gap_card(gaps, step, modalities=modalities, theme=theme)
+        ui.gap_card(gaps, step, modalities=modalities, theme=theme)
 
 
 ui.follow(run, body, every=ui.play_interval())

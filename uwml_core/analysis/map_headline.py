@@ -48,5 +48,5 @@ def _numbers(gaps: pd.DataFrame, row: pd.Series) -> dict[str, str]:
         # the root of the mean square: in the unit of the centres' distance
         "alignment": fixed(float(row["value"]) ** 0.5, 2),
         "centroid": fixed(float(mine["centroid_distance"]), 2),
-        "separability": percent(float(mine["separability"])),
+        "separability": percent(float(mine["separability"]), 1),
     }

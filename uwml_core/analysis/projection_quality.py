@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 NEIGHBORS = 15
-MOST_PROBES = 1000
+MOST_PROBES = 500
 _CHUNK = 256
 
 

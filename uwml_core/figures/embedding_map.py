@@ -61,7 +61,7 @@ def embedding_map_figure(
             figure.add_trace(_points(points[mine], codes[mine], [theme.ghost, *colors], **look))
     if links is not None and len(links):
         figure.add_trace(_lines(links, theme))
-    for rows, color, size in ((found, theme.text, 11), (chosen, theme.accent, 17)):
+    for rows, color, size in ((found, theme.text, 9), (chosen, theme.accent, 17)):
         if rows is not None and len(rows):
             figure.add_trace(_rings(rows, color, size))
     axis = {"showgrid": False, "showticklabels": False, "ticks": "", "showline": False}
@@ -83,7 +83,7 @@ def _points(
         meta=GLIDE,
         marker={
             **look,
-            "size": 6,
+            "size": 5,
             "color": floats(codes),
             "colorscale": flat_scale(palette),
             "cmin": -1.5,
@@ -91,7 +91,8 @@ def _points(
             "line": {"width": 0.5, "color": fade("#6b7280", 0.55)},
         },
         customdata=floats(extra),
-        text=[_hover(*row) for row in zip(points["caption"], points["group"], strict=True)],
+        # an array: of a list the library would look at every text
+        text=np.array([_hover(*row) for row in zip(points["caption"], points["group"], strict=True)], object),
         hovertemplate=f"%{{text}}<b>{escape(name)}</b> "
         + _("of item %{customdata[0]:.0f}<br>margin %{customdata[1]:.3f} · rank %{customdata[2]:.1f}")
         + "<extra></extra>",
@@ -133,6 +134,11 @@ def _rings(rows: pd.DataFrame, color: str, size: int) -> go.Scattergl:
         mode="markers",
         name=_("highlighted"),
         meta=GLIDE,
-        marker={"symbol": "circle-open", "size": size, "color": color, "line": {"width": 2, "color": color}},
+        marker={
+            "symbol": "circle-open",
+            "size": size,
+            "color": color,
+            "line": {"width": size / 8, "color": color},
+        },
         hoverinfo="skip",
     )

@@ -1,20 +1,31 @@
-"""The measures of the gap from snapshot to snapshot, side by side."""
+"""The measures of the gap from snapshot to snapshot, a panel each."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from uwml_core.analysis.gap_measures import ACROSS, MEASURES
-from uwml_core.figures.frame import end_labels, finite_span, floats, say_empty
-from uwml_core.figures.theme import UI_REVISION, Theme, fade
+from uwml_core.figures.frame import canvas, finite_span, floats, say_empty, spread_labels
+from uwml_core.figures.theme import UI_REVISION, Theme
 from uwml_core.i18n import _
 
+# Row and columns of each panel; uniformity has three lines to name and takes two columns.
+_PLACES = {
+    "centroid_distance": (0, 0, 1),
+    "rmg": (0, 1, 1),
+    "alignment": (0, 2, 1),
+    "separability": (1, 0, 1),
+    "uniformity": (1, 1, 2),
+}
+_ROWS, _COLUMNS = 2, 3
+# Room between two panels, in a row for the labels at the right edge, as a share of the whole.
+_GAP_X, _GAP_Y = 0.115, 0.32
 _CHANCE = {"rmg": 0.5, "separability": 0.5}
 
 
@@ -25,11 +36,11 @@ def measure_name(measure: str) -> str:
         KeyError: if there is no such measure.
     """
     names = {
-        "centroid_distance": _("Distance of the centres"),
-        "rmg": _("Relative modality gap"),
+        "centroid_distance": _("Centre distance"),
+        "rmg": _("Relative gap"),
         "alignment": _("Alignment"),
         "uniformity": _("Uniformity"),
-        "separability": _("Linear separability"),
+        "separability": _("Separability"),
     }
     return names[measure]
 
@@ -40,7 +51,7 @@ def gap_measures_figure(
     *,
     modalities: tuple[str, str],
     step: int | None = None,
-    height: int = 200,
+    height: int = 330,
 ) -> go.Figure:
     """One panel per measure over epochs, or over steps where an epoch was not logged.
 
@@ -51,93 +62,142 @@ def gap_measures_figure(
         step: snapshot to mark.
         height: pixels.
     """
-    figure = make_subplots(rows=1, cols=len(MEASURES), horizontal_spacing=0.055)
-    figure.update_layout(
-        template=theme.template,
-        height=height,
-        uirevision=UI_REVISION,
-        margin={"l": 44, "r": 60, "t": 34, "b": 40},
-    )
     if not np.isfinite(gaps["value"].to_numpy(np.float64)).any():
-        return say_empty(figure, theme, _("No snapshot in which an item has both modalities"))
-    lines: dict[str | None, str] = {
-        modalities[0]: theme.first,
-        modalities[1]: theme.second,
-        ACROSS: theme.muted,
-    }
+        text = _("No snapshot in which an item has both modalities")
+        return say_empty(canvas(theme, height=height), theme, text)
     unit = "step" if gaps["epoch"].isna().any() else "epoch"
-    for column, measure in enumerate(MEASURES, start=1):
+    lines: dict[str | None, str] = {modalities[0]: theme.first, modalities[1]: theme.second}
+    lines[ACROSS] = theme.muted
+    traces: list[dict[str, Any]] = []
+    # one dictionary for all panels: adding traces, axes and labels singly costs four times as much
+    layout = _frame(theme, height, _("epoch") if unit == "epoch" else _("step"))
+    for place, measure in enumerate(MEASURES):
+        rows = gaps[gaps["measure"] == measure]
         colors: dict[str | None, str] = lines if measure == "uniformity" else {None: theme.accent}
-        _panel(figure, gaps[gaps["measure"] == measure], column, unit=unit, colors=colors, theme=theme)
-        _mark(figure, gaps[(gaps["measure"] == measure) & (gaps["step"] == step)], column, unit, theme)
-    figure.update_xaxes(title_text=_("epoch") if unit == "epoch" else _("step"), nticks=5)
-    return figure
+        traces += _panel(layout, rows, place, unit=unit, colors=colors, theme=theme)
+        traces += _mark(rows[rows["step"] == step], place, unit, theme)
+    return go.Figure({"data": traces, "layout": layout})
+
+
+def _frame(theme: Theme, height: int, x_title: str) -> dict[str, Any]:
+    layout: dict[str, Any] = {
+        "template": theme.template,
+        "height": height,
+        "uirevision": UI_REVISION,
+        "margin": {"l": 40, "r": 60, "t": 30, "b": 40},
+        "annotations": [],
+        "shapes": [],
+    }
+    for number, measure in enumerate(MEASURES, start=1):
+        row, column, wide = _PLACES[measure]
+        axis, left = _axis(number), column * _width(1, _GAP_X, _COLUMNS, gaps=1)
+        title = {"text": x_title if row == _ROWS - 1 else "", "standoff": 4}
+        layout[f"xaxis{axis}"] = {
+            "domain": [left, left + _width(wide, _GAP_X, _COLUMNS)], "anchor": f"y{axis}", "title": title, "nticks": 6,
+        }  # fmt: skip
+        bottom = (_ROWS - 1 - row) * _width(1, _GAP_Y, _ROWS, gaps=1)
+        layout[f"yaxis{axis}"] = {
+            "domain": [bottom, bottom + _width(1, _GAP_Y, _ROWS)], "anchor": f"x{axis}", "nticks": 4,
+        }  # fmt: skip
+    return layout
+
+
+def _width(panels: int, gap: float, count: int, gaps: int = 0) -> float:
+    """Share of the whole that some of ``count`` panels take, with the gaps inside and some more."""
+    one = (1.0 - (count - 1) * gap) / count
+    return panels * one + (panels - 1 + gaps) * gap
 
 
 def _panel(
-    figure: go.Figure,
+    layout: dict[str, Any],
     rows: pd.DataFrame,
-    column: int,
+    place: int,
     *,
     unit: str,
     colors: Mapping[str | None, str],
     theme: Theme,
-) -> None:
-    suffix = "" if column == 1 else str(column)
-    measure = MEASURES[column - 1]
-    ends: list[tuple[str, float, str]] = []
+) -> list[dict[str, Any]]:
+    measure, number = MEASURES[place], place + 1
+    axes = {"xref": f"x{_axis(number)} domain", "yref": f"y{_axis(number)}"}
+    traces, ends = [], []
     for name, color in colors.items():
         mine = rows[rows["modality"].isna()] if name is None else rows[rows["modality"] == name]
         if len(mine):
-            figure.add_trace(_line(mine, measure, name, color, unit), row=1, col=column)
+            traces.append(_line(mine, measure, name, color, unit) | _on(number))
             last = float(mine["value"].iloc[-1])
             ends.append((f"{last:.2f}" if name is None else _series_name(name), last, color))
     chance = np.array([_CHANCE[measure]] if measure in _CHANCE else [])
     low, high = finite_span(rows["value"].to_numpy(np.float64), chance)
     air = 0.08 * (high - low) or 0.1
-    figure.update_yaxes(range=[low - air, high + air], nticks=5, row=1, col=column)
-    if len(chance):
+    layout[f"yaxis{_axis(number)}"]["range"] = [low - air, high + air]
+    for value in chance:
         line = {"color": theme.muted, "width": 1, "dash": "dot"}
-        figure.add_hline(y=float(chance[0]), line=line, row=1, col=column)
-    end_labels(figure, ends, (low - air, high + air), xref=f"x{suffix} domain", yref=f"y{suffix}")
-    figure.add_annotation(
-        text=measure_name(measure), xref=f"x{suffix} domain", yref="paper", x=0, y=1, xanchor="left",
-        yanchor="bottom", yshift=8, showarrow=False, font={"size": 13},
+        layout["shapes"].append(
+            {"type": "line", "x0": 0, "x1": 1, "y0": value, "y1": value, "line": line, **axes}
+        )
+    plot_px = (layout["height"] - layout["margin"]["t"] - layout["margin"]["b"]) * _width(1, _GAP_Y, _ROWS)
+    layout["annotations"] += label_dicts(ends, (low - air, high + air), plot_px, **axes)
+    layout["annotations"].append(
+        {
+            "text": measure_name(measure), **axes, "yref": f"y{_axis(number)} domain", "x": 0, "y": 1, "xanchor": "left",
+            "yanchor": "bottom", "yshift": 8, "showarrow": False, "font": {"size": 13},
+        }
     )  # fmt: skip
+    return traces
+
+
+def label_dicts(
+    labels: Sequence[tuple[str, float, str]], span: tuple[float, float], plot_px: float, **axes: str
+) -> list[dict[str, Any]]:
+    """Labels at the right edge of a panel, at the height of their values, moved apart where they overlap."""
+    finite = [label for label in labels if np.isfinite(label[1])]
+    scale = plot_px / (span[1] - span[0])
+    shifts = spread_labels([(value - span[0]) * scale for _text, value, _color in finite])
+    return [
+        {
+            "text": text, "x": 1, "y": value, "xshift": 5, "yshift": shift, "xanchor": "left",
+            "yanchor": "middle", "showarrow": False, "font": {"color": color, "size": 12}, **axes,
+        }
+        for (text, value, color), shift in zip(finite, shifts, strict=True)
+    ]  # fmt: skip
+
+
+def _axis(number: int) -> str:
+    return "" if number == 1 else str(number)
+
+
+def _on(number: int) -> dict[str, str]:
+    return {"xaxis": f"x{_axis(number)}", "yaxis": f"y{_axis(number)}"}
 
 
 def _series_name(name: str) -> str:
     return _("across") if name == ACROSS else name
 
 
-def _line(rows: pd.DataFrame, measure: str, name: str | None, color: str, unit: str) -> go.Scatter:
-    title = measure_name(measure) if name is None else f"{measure_name(measure)}, {_series_name(name)}"
-    return go.Scatter(
-        x=floats(rows[unit]),
-        y=floats(rows["value"]),
-        customdata=floats(rows[["step", "n"]].to_numpy(np.float64)),
-        mode="lines+markers",
-        name=title,
-        line={"color": color, "width": 2},
-        marker={"size": 4},
-        hovertemplate=f"<b>{title}</b> %{{y:.3f}}<br>"
+def _line(rows: pd.DataFrame, measure: str, name: str | None, color: str, unit: str) -> dict[str, Any]:
+    title = measure_name(measure)
+    if name is not None:
+        title = f"{title}, {escape(_series_name(name))}"
+    return {
+        "type": "scatter",
+        "x": floats(rows[unit]),
+        "y": floats(rows["value"]),
+        "customdata": floats(rows[["step", "n"]].to_numpy(np.float64)),
+        "mode": "lines+markers",
+        "name": title,
+        "line": {"color": color, "width": 2},
+        "marker": {"size": 4},
+        "hovertemplate": f"<b>{title}</b> %{{y:.3f}}<br>"
         + _("step %{customdata[0]:,.0f} · n = %{customdata[1]:,.0f} items")
         + "<extra></extra>",
-    )
-
-
-def _mark(figure: go.Figure, rows: pd.DataFrame, column: int, unit: str, theme: Theme) -> None:
-    if rows.empty:
-        return
-    ring: dict[str, Any] = {
-        "size": 9,
-        "color": fade(theme.ghost, 0.0),
-        "line": {"width": 1.5, "color": theme.text},
     }
-    figure.add_trace(
-        go.Scatter(
-            x=floats(rows[unit]), y=floats(rows["value"]), mode="markers", marker=ring, hoverinfo="skip"
-        ),
-        row=1,
-        col=column,
-    )
+
+
+def _mark(rows: pd.DataFrame, place: int, unit: str, theme: Theme) -> list[dict[str, Any]]:
+    if rows.empty:
+        return []
+    ring = {"symbol": "circle-open", "size": 9, "color": theme.text, "line": {"width": 1.5}}
+    values = {"x": floats(rows[unit]), "y": floats(rows["value"])}
+    return [
+        {"type": "scatter", **values, "mode": "markers", "marker": ring, "hoverinfo": "skip"} | _on(place + 1)
+    ]

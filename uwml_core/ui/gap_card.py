@@ -10,7 +10,7 @@ from uwml_core.i18n import _
 from uwml_core.ui.card import card
 from uwml_core.ui.text import guide_formulas
 
-HEIGHT = 200
+HEIGHT = 330
 
 
 def gap_card(gaps: pd.DataFrame, step: int, *, modalities: tuple[str, str], theme: Theme) -> None:
@@ -34,14 +34,14 @@ def gap_card(gaps: pd.DataFrame, step: int, *, modalities: tuple[str, str], them
     )
     guide_formulas(
         {
-            _("Distance of the centres"): "‖x̄ − ȳ‖",
-            _("Relative modality gap"): _(
+            _("Centre distance"): "‖x̄ − ȳ‖",
+            _("Relative gap"): _(
                 "mean distance of the pairs / (that + mean distance within the modalities), "
                 "distance (1 − cosine) / 2; 0 aligned, 0.5 no gap beyond chance"
             ),
             _("Alignment"): _("mean ‖x − y‖² over pairs; 0 where pairs coincide"),
             _("Uniformity"): _("log mean exp(−2 ‖a − b‖²) over different items; lower is more evenly spread"),
-            _("Linear separability"): _(
+            _("Separability"): _(
                 "share of held-out points whose modality a ridge classifier names; 0.5 is chance"
             ),
         }

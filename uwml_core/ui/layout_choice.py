@@ -47,7 +47,8 @@ def layout_choice(run: Run) -> MapLayout:
     # what is there already is shown first: the layouts of the sample runs, or of a run looked at before
     ready = umap_layout(run, _DEFAULTS)[0] is not None
     adopt("method", METHODS, "umap" if ready else "pca")
-    st.segmented_control(
+    row = st.container(horizontal=True, vertical_alignment="bottom")
+    row.segmented_control(
         _("Layout"),
         METHODS,
         format_func={"umap": "UMAP", "pca": "PCA"}.__getitem__,
@@ -56,7 +57,8 @@ def layout_choice(run: Run) -> MapLayout:
     )
     if publish("method") == "pca":
         return _by_pca(run, _("Principal components of all snapshots together."))
-    parameters = _parameters()
+    with row:
+        parameters = _parameters()
     frame, key, whole = umap_layout(run, parameters)
     if not whole:
         _compute(run, key, parameters)

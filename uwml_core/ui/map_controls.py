@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +14,7 @@ from uwml_core.analysis.map_classes import COLOR_BY
 from uwml_core.analysis.map_points import describe_items
 from uwml_core.i18n import _
 from uwml_core.runlog.reader import Run
+from uwml_core.runlog.snapshots import Snapshot
 from uwml_core.ui.choice import choice
 from uwml_core.ui.map_read import items_of
 from uwml_core.ui.point_card import choose_item
@@ -41,13 +41,14 @@ class MapView:
     found: NDArray[np.int64]
 
 
-def map_controls(run: Run, splits: Sequence[str]) -> MapView:
+def map_controls(run: Run, snapshot: Snapshot) -> MapView:
     """Draw the controls; the address carries them.
 
     Args:
         run: the chosen run.
-        splits: splits that occur.
+        snapshot: whose points the map shows.
     """
+    splits = sorted(set(snapshot.splits) - {""})
     left, right = st.columns(2, gap="small")
     with left:
         names = {
@@ -60,7 +61,7 @@ def map_controls(run: Run, splits: Sequence[str]) -> MapView:
         _("Join the {n} worst pairs").format(n=WORST_PAIRS), key="links", bind="query-params",
         help=_("Pairs of the lowest margin, the mean of both directions"),
     )  # fmt: skip
-    found = _search(items_of(run))
+    found = _search(items_of(run), np.unique(snapshot.item_ids))
     return MapView(color_by=color_by, split=None if split == "all" else split, links=links, found=found)
 
 
@@ -68,16 +69,16 @@ def _split_name(split: str) -> str:
     return _("All splits") if split == "all" else split
 
 
-def _search(items: pd.DataFrame | None) -> NDArray[np.int64]:
+def _search(items: pd.DataFrame | None, on_map: NDArray[np.int64]) -> NDArray[np.int64]:
     text = st.text_input(
         _("Search captions"), key="find", type="search", bind="query-params", icon=":material/search:",
         disabled=items is None,
         help=None if items is not None else _("No items were logged; log them with RunLogger.log_items"),
     )  # fmt: skip
-    found = items_saying(items, text or "")
+    found = np.intersect1d(items_saying(items, text or ""), on_map)
     if not text:
         return found
-    note(_("{n} items match").format(n=f"{len(found):,}"))
+    note(_("{n} of {total} items match").format(n=f"{len(found):,}", total=f"{len(on_map):,}"))
     if len(found):
         captions = dict(zip(found.tolist(), describe_items(found, items)["caption"], strict=True))
         st.selectbox(

@@ -68,12 +68,9 @@ def umap_layout(run: Run, parameters: ProjectionParameters) -> tuple[pd.DataFram
     return None, keys[-1] if keys else "", False
 
 
-def map_points(run: Run, step: int, layout: pd.DataFrame) -> pd.DataFrame:
-    """Points of one snapshot with everything that is told about them."""
-    shot = snapshot(run, step)
-    modalities = shot.named(run.modalities)
-    strength = _strength(str(run.path), _version(run), step, modalities, _run=run)
-    return points_of(shot, layout, strength, items_of(run))
+def map_points(run: Run, step: int, layout: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Points of one snapshot with everything that is told about them; ``name`` identifies the layout."""
+    return _points(str(run.path), (_version(run), run.has("items")), step, name, _run=run, _layout=layout)
 
 
 def map_quality(run: Run, step: int, layout: pd.DataFrame, name: str) -> ProjectionQuality:
@@ -116,6 +113,15 @@ def _moments(table: Any) -> list[Any]:
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _layout(path: str, mtime_ns: int) -> pd.DataFrame | None:
     return read_projection(Path(path))
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _points(
+    path: str, version: Hashable, step: int, name: str, *, _run: Run, _layout: pd.DataFrame
+) -> pd.DataFrame:
+    shot = snapshot(_run, step)
+    strength = _strength(path, _version(_run), step, shot.named(_run.modalities), _run=_run)
+    return points_of(shot, _layout, strength, items_of(_run))
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)

@@ -43,10 +43,8 @@ def moment_player(moments: Sequence[tuple[int, int | None]]) -> int:
     if len(options) == 1:
         note(_("One snapshot, {moment}; a second one shows what moves.").format(moment=names[options[0]]))
         return int(options[0])
-    left, right = st.columns([1, 8], gap="small", vertical_alignment="bottom")
-    with left:
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         _button(options)
-    with right:
         st.select_slider(_("Snapshot"), options, format_func=names.__getitem__, key=MOMENT, on_change=_stop)
     return int(publish(MOMENT, options[-1]))
 
@@ -55,7 +53,7 @@ def _button(options: Sequence[str]) -> None:
     playing = bool(st.session_state.get(_PLAYING))
     icon = ":material/pause:" if playing else ":material/play_arrow:"
     text = _("Pause") if playing else _("Play")
-    if st.button(text, icon=icon, key="play-moments", width="stretch"):
+    if st.button(text, icon=icon, key="play-moments", width=96):
         st.session_state[_PLAYING] = not playing
         st.session_state[_SINCE] = time.monotonic()
         # only a run of the whole script changes how often the page draws itself
