@@ -25,7 +25,7 @@ def body(run: Run) -> None:
             view = ui.map_controls(run, snapshot)
         points = ui.map_points(run, step, layout.frame, layout.name)
         neighbors = neighbors_across(snapshot, modalities, -1 if item is None else item)
-        ui.point_card(item, points, neighbors, ui.items_of(run))
+        ui.point_card(run, item, points, neighbors)
     with left:
         quality = ui.map_quality(run, step, layout.frame, layout.name)
         ui.map_card(points, layout, view, item, quality, modalities=modalities, theme=theme)

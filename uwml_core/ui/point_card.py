@@ -12,9 +12,12 @@ import streamlit as st
 from uwml_core.analysis.map_points import first_caption
 from uwml_core.analysis.text import fixed
 from uwml_core.i18n import _
+from uwml_core.runlog.reader import Run
+from uwml_core.ui.map_read import items_of
 from uwml_core.ui.text import element, note, section
 
 ITEM = "item"
+HISTORY_PAGE = "pages/explain/hard_negatives.py"
 
 
 def chosen_item() -> int | None:
@@ -31,17 +34,16 @@ def choose_item(item_id: int | None) -> None:
         st.query_params[ITEM] = str(item_id)
 
 
-def point_card(
-    item_id: int | None, points: pd.DataFrame, neighbors: pd.DataFrame, items: pd.DataFrame | None
-) -> None:
+def point_card(run: Run, item_id: int | None, points: pd.DataFrame, neighbors: pd.DataFrame) -> None:
     """Draw the card of the chosen item.
 
     Args:
+        run: the chosen run.
         item_id: the item; None draws what to do.
         points: frame of ``map_points``.
         neighbors: frame of ``neighbors_across`` for the item.
-        items: frame of the table ``items``; None where they were not logged.
     """
+    items = items_of(run)
     with st.container(border=True, key="card-point", gap="xsmall"):
         if item_id is None:
             section(_("Chosen item"))
@@ -61,7 +63,15 @@ def point_card(
             note(_("Item {item} has no point in this snapshot.").format(item=item_id))
             return
         known = items.drop_duplicates("item_id").set_index("item_id") if items is not None else None
-        st.html(_item(item_id, points, known) + _neighbors(neighbors, known))
+        css_class = "uw-clips" if "video" in run.modalities else "uw-pictures"
+        body = _item(item_id, points, known) + _neighbors(neighbors, known)
+        st.html(f'<div class="{css_class}">{body}</div>')
+        st.page_link(
+            HISTORY_PAGE,
+            label=_("Its hardest negatives over the epochs"),
+            icon=":material/arrow_forward:",
+            query_params={"run": run.run_id, ITEM: str(item_id)},
+        )
         if known is None:
             note(_("No items were logged, so there are no pictures; log them with RunLogger.log_items."))
 
@@ -97,13 +107,13 @@ def _neighbors(neighbors: pd.DataFrame, known: pd.DataFrame | None) -> str:
 def _neighbor(row: pd.Series, known: pd.DataFrame | None) -> str:
     item = _row(int(row["item_id"]), known)
     caption = first_caption(item.get("captions")) or _("item {item}").format(item=row["item_id"])
-    mark = " right" if row["is_positive"] else ""
+    mark = "right" if row["is_positive"] else ""
     place = f"{row['place']:,}. "
     cosine = element("span", f"{row['similarity']:.3f}", "uw-cosine")
     what = _("its own") if row["is_own"] else _("same label") if row["is_positive"] else ""
     label = element("span", what, "uw-own") if what else ""
     text = f'<span class="uw-cut">{html.escape(place + caption)}</span>'
-    return f'<li class="{mark.strip()}">{picture(item.get("thumbnail"), "")}{text}{label}{cosine}</li>'
+    return f'<li class="{mark}">{picture(item.get("thumbnail"), "")}{text}{label}{cosine}</li>'
 
 
 def _rank(rank: float) -> str:
