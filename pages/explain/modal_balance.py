@@ -1,7 +1,7 @@
 import streamlit as st
 
 from uwml_core import ui
-from uwml_core.analysis.modal_balance import balance_headline, lag_mark, modal_balance
+from uwml_core.analysis.modal_balance import balance_headline, lag_mark, modal_balance, updates_note
 from uwml_core.analysis.training import phase_bands
 from uwml_core.figures import modal_balance as figures
 from uwml_core.i18n import _
@@ -19,10 +19,8 @@ def body(run: Run) -> None:
         return
     top = st.container()
     left, right = st.columns([5, 3], gap="small")
-    with right:
-        with st.container(border=True, key="card-controls"):
-            before, after = ui.balance_controls(ui.loss_in_use(run), run.run_id)
-        ui.recipe_card(after, ui.BALANCE_CONTROLS.names)
+    with right, st.container(border=True, key="card-controls"):
+        before, after = ui.balance_controls(ui.loss_in_use(run), run.run_id)
 
     balance = modal_balance(steps, before, after, directions)
     with top:
@@ -34,17 +32,23 @@ def body(run: Run) -> None:
             since=lag_mark(lag), height=430,
         )  # fmt: skip
         notes = (
-            _("Open-loop replay: other weights would have led to other gaps, which no replay can know."),
+            _("Open-loop replay: other weights would have led to other gaps, which no replay can know"),
             lines.note,
+            updates_note(balance.updates),
             ui.controller_validity(run).reason,
         )
         ui.card(_("Gaps and direction weights"), figure, lines.frame, *notes, key="balance", height=430)
+
+    left, right = st.columns([5, 3], gap="small")
+    with left:
         ui.balance_table(balance.summary)
         lines = balance.contributions
         figure = figures.contributions_figure(lines.frame, theme, directions=directions, height=320)
         ui.card(
             _("Contributions to the loss"), figure, lines.frame, lines.note, key="contributions", height=320
         )
+    with right:
+        ui.recipe_card(after, ui.BALANCE_CONTROLS.names)
 
 
 ui.follow(run, body)

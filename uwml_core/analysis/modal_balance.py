@@ -90,6 +90,14 @@ def _updates(log: ControllerLog, config: UWMLConfig, most: int = 200) -> pd.Data
     return pd.DataFrame({"step": log.step[rows], "shown": shown})
 
 
+def updates_note(updates: pd.DataFrame) -> str:
+    """How many of the updates have a tick; empty where all have."""
+    shown, total = int(updates["shown"].sum()), len(updates)
+    if shown == total:
+        return ""
+    return _("{shown} of {total} updates marked").format(shown=f"{shown:,}", total=f"{total:,}")
+
+
 def _summary(
     log: ControllerLog,
     weights: dict[str, np.ndarray],
@@ -159,13 +167,15 @@ def _lag_sentence(lag: Lag, directions: tuple[str, str]) -> str:
     else:
         text = _("{lagging} lags {leading} by {gap} ± {spread} since epoch {epoch} (n = {n} steps).")
     lagging = directions[lag.lagging or 0]
+    # As many digits as the interval has something to say about.
+    decimals = 3 if behind.half_width >= 0.002 else 4
     return text.format(
         first=directions[0],
         second=directions[1],
         lagging=lagging,
         leading=directions[1 - (lag.lagging or 0)],
-        gap=fixed(behind.mean, 3),
-        spread=fixed(behind.half_width, 3),
+        gap=fixed(behind.mean, decimals),
+        spread=fixed(behind.half_width, decimals),
         epoch=lag.first_epoch,
         n=f"{behind.n:,}",
     )
@@ -181,6 +191,8 @@ def lag_mark(lag: Lag) -> tuple[int, str] | None:
 def _calm(balance: Balance, after: UWMLConfig) -> str:
     row = balance.summary.iloc[0]
     before, now = float(row["jitter_before"]), float(row["jitter_after"])
+    if balance.unchanged and not balance.log.has_weights:
+        return _("No direction weight was logged.")
     if balance.unchanged and after.direction_mode != "adaptive":
         return _("The direction weights are not adapted (direction_mode: {mode}).").format(
             mode=after.direction_mode
@@ -188,7 +200,15 @@ def _calm(balance: Balance, after: UWMLConfig) -> str:
     if not np.isfinite(before):
         return ""
     if balance.unchanged:
-        return _("The direction weights move by {jitter} per 100 steps.").format(jitter=fixed(before, 3))
-    return _("With these parameters the weights move by {after} instead of {before} per 100 steps.").format(
-        after=fixed(now, 3), before=fixed(before, 3)
+        text = _("{direction} now weighs {weight}; jitter {before} per 100 steps.")
+    else:
+        text = _("Tried: {direction} weighs {was} → {weight}, jitter {before} → {after} per 100 steps.")
+    # Of two weights that sum to 1 the larger one tells more.
+    heavier = balance.summary.loc[balance.summary["weight_last_after"].idxmax()]
+    return text.format(
+        direction=heavier["direction"],
+        weight=fixed(float(heavier["weight_last_after"]), 2),
+        was=fixed(float(heavier["weight_last_before"]), 2),
+        before=fixed(before, 3),
+        after=fixed(now, 3),
     )

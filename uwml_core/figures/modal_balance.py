@@ -14,6 +14,8 @@ from uwml_core.figures.step_panels import Panel, fit_panel, fit_steps, step_pane
 from uwml_core.figures.theme import Theme, fade
 from uwml_core.i18n import _
 
+# So many points of single steps run into a band, which would hide the mean behind it.
+_DENSE = 500
 # A weight that hardly moves is not blown up to fill its panel.
 _LEAST_WEIGHTS = (0.45, 0.55)
 _LEAST_SHARES = (45.0, 55.0)
@@ -119,7 +121,7 @@ def _add_lines(
 def _trace(rows: pd.DataFrame, line: str, direction: str, color: str, panel: Panel) -> go.Scatter:
     quantity = str(rows["quantity"].iloc[0])
     strokes: dict[str, dict[str, Any]] = {
-        "raw": {"color": fade(color, 0.28), "width": 1},
+        "raw": {"color": fade(color, 0.2 if len(rows) > _DENSE else 0.4), "width": 1},
         "before": {"color": fade(color, 0.6), "width": 1.5, "dash": "4px,3px"},
         "after": {"color": color, "width": 2},
     }

@@ -14,6 +14,7 @@ from uwml_core.figures.theme import UI_REVISION, Theme
 from uwml_core.i18n import _
 
 _SPACING = 0.13
+_TITLE_PX = 28
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def step_panels(
     """
     count = len(titles)
     figure = make_subplots(rows=count, cols=1, shared_xaxes=True, vertical_spacing=_SPACING)
-    figure.update_layout(canvas(theme, height=height).layout)
+    figure.update_layout(canvas(theme, height=height, t=_TITLE_PX).layout)
     figure.update_layout(template=theme.template, uirevision=UI_REVISION)
     margin = figure.layout.margin
     plot_px = (height - margin.t - margin.b) * (1 - _SPACING * (count - 1)) / count

@@ -44,7 +44,10 @@ def _notes(summary: pd.DataFrame) -> list[str]:
         _("updates: {before} in use, {after} tried").format(
             before=f"{int(row['updates_before']):,}", after=f"{int(row['updates_after']):,}"
         ),
-        _("jitter: total variation of the weight, its spread over {n} stretches of 100 steps").format(
-            n=f"{stretches:,}"
-        ),
+        _("jitter: total variation of a weight") if stretches < 2 else _jitter_note(stretches),
     ]
+
+
+def _jitter_note(stretches: int) -> str:
+    text = _("jitter: total variation of a weight, sd over {n} stretches of 100 steps")
+    return text.format(n=f"{stretches:,}")
