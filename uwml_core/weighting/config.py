@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from uwml_core.i18n import mark
 from uwml_core.weighting.curve import CURVES
 from uwml_core.weighting.direction import MODES, direction_names
 from uwml_core.weighting.normalization import NORMALIZATIONS
@@ -18,7 +19,7 @@ class Parameter:
     """Range and meaning of one number, or the choices of one name.
 
     Attributes:
-        meaning: one sentence, with the unit.
+        meaning: one sentence, with the unit; English, marked for translation.
         low, high: bounds, None where open-ended.
         low_open, high_open: True where the bound itself is not allowed.
         choices: allowed names, for parameters that are names.
@@ -51,31 +52,39 @@ class Parameter:
 
 
 PARAMETERS: Mapping[str, Parameter] = {
-    "base": Parameter(meaning="base loss", choices=("infonce", "triplet")),
-    "curve": Parameter(meaning="shape of the pair weight over the margin", choices=CURVES),
-    "center": Parameter(meaning="margin that gets the highest weight, cosine units", low=-2.0, high=2.0),
-    "steepness_start": Parameter(meaning="steepness of the curve at the first step", low=0.0),
-    "steepness_end": Parameter(meaning="steepness of the curve at the last step", low=0.0),
-    "hard_floor": Parameter(
-        meaning="weight that a badly misaligned pair keeps", low=0.0, high=1.0, high_open=True
+    "base": Parameter(meaning=mark("base loss"), choices=("infonce", "triplet")),
+    "curve": Parameter(meaning=mark("shape of the pair weight over the margin"), choices=CURVES),
+    "center": Parameter(
+        meaning=mark("margin that gets the highest weight, cosine units"), low=-2.0, high=2.0
     ),
-    "max_weight": Parameter(meaning="clamp on the relative weight", low=1.0),
-    "normalization": Parameter(meaning="what the weighted sum is divided by", choices=NORMALIZATIONS),
-    "direction_mode": Parameter(meaning="how the directions are weighted", choices=MODES),
-    "direction_fixed": Parameter(meaning="fixed weight of the first direction", low=0.0, high=1.0),
-    "window": Parameter(meaning="gaps per mean, steps", low=1),
-    "update_every": Parameter(meaning="steps between updates of the direction weights", low=1),
+    "steepness_start": Parameter(meaning=mark("steepness of the curve at the first step"), low=0.0),
+    "steepness_end": Parameter(meaning=mark("steepness of the curve at the last step"), low=0.0),
+    "hard_floor": Parameter(
+        meaning=mark("weight that a badly misaligned pair keeps"), low=0.0, high=1.0, high_open=True
+    ),
+    "max_weight": Parameter(meaning=mark("clamp on the relative weight"), low=1.0),
+    "normalization": Parameter(meaning=mark("what the weighted sum is divided by"), choices=NORMALIZATIONS),
+    "direction_mode": Parameter(meaning=mark("how the directions are weighted"), choices=MODES),
+    "direction_fixed": Parameter(meaning=mark("fixed weight of the first direction"), low=0.0, high=1.0),
+    "window": Parameter(meaning=mark("gaps per mean, steps"), low=1),
+    "update_every": Parameter(meaning=mark("steps between updates of the direction weights"), low=1),
     "smoothing": Parameter(
-        meaning="share of the old direction weight kept at an update", low=0.0, high=1.0, high_open=True
+        meaning=mark("share of the old direction weight kept at an update"), low=0.0, high=1.0, high_open=True
     ),
     "sensitivity": Parameter(
-        meaning="gap difference that moves the weights by a factor e, cosine units", low=0.0, low_open=True
+        meaning=mark("gap difference that moves the weights by a factor e, cosine units"),
+        low=0.0,
+        low_open=True,
     ),
-    "min_weight": Parameter(meaning="smallest weight of a direction", low=0.0, high=0.5, high_open=True),
-    "temperature": Parameter(meaning="temperature of the softmax, cosine units", low=0.0, low_open=True),
-    "temperature_end": Parameter(meaning="temperature at the last step", low=0.0, low_open=True),
-    "triplet_margin": Parameter(meaning="hinge margin alpha, cosine units", low=0.0),
-    "total_steps": Parameter(meaning="optimizer steps of the whole training", low=1),
+    "min_weight": Parameter(
+        meaning=mark("smallest weight of a direction"), low=0.0, high=0.5, high_open=True
+    ),
+    "temperature": Parameter(
+        meaning=mark("temperature of the softmax, cosine units"), low=0.0, low_open=True
+    ),
+    "temperature_end": Parameter(meaning=mark("temperature at the last step"), low=0.0, low_open=True),
+    "triplet_margin": Parameter(meaning=mark("hinge margin alpha, cosine units"), low=0.0),
+    "total_steps": Parameter(meaning=mark("optimizer steps of the whole training"), low=1),
 }
 
 _INTEGERS = frozenset({"window", "update_every", "total_steps"})
