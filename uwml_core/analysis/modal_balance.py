@@ -11,7 +11,7 @@ from uwml_core.analysis.balance_lines import Lines, contribution_lines, gap_and_
 from uwml_core.analysis.controller_log import ControllerLog, controller_log
 from uwml_core.analysis.jitter import jitter
 from uwml_core.analysis.lag import Lag
-from uwml_core.analysis.text import fixed
+from uwml_core.analysis.text import fixed, sentences
 from uwml_core.i18n import _, ngettext
 from uwml_core.weighting import DirectionController, UWMLConfig, replay_controller
 
@@ -149,7 +149,7 @@ def balance_headline(lag: Lag, balance: Balance, after: UWMLConfig, directions: 
         after: the parameters that were tried.
         directions: the run's directions.
     """
-    return " ".join(part for part in (_lag_sentence(lag, directions), _calm(balance, after)) if part)
+    return sentences([_lag_sentence(lag, directions), _calm(balance, after)])
 
 
 def _lag_sentence(lag: Lag, directions: tuple[str, str]) -> str:
