@@ -2,9 +2,9 @@
 
 usage: python docs/translations.py
 
-Extracts every ``_()``, ``mark()`` and ``ngettext()`` into uwml_core/locale/uwml.pot, merges it into each language's
-uwml.po, where new messages wait for a translation and reworded ones are marked fuzzy, and compiles uwml.mo.
-The files hold neither dates nor line numbers: they change only where a message or a translation does.
+Extracts every ``_()``, ``mark()`` and ``ngettext()`` into uwml_core/locale/uwml.pot, merges it into each
+language's uwml.po, where new messages wait for a translation and reworded ones are marked fuzzy, and compiles
+uwml.mo. The files hold neither dates nor line numbers: they change where a message or a translation does.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class PlainCatalog(Catalog):
     """A catalogue whose header says only what is needed to read it."""
 
     @property
-    def mime_headers(self) -> list[tuple[str, str]]:  # type: ignore[override]
+    def mime_headers(self) -> list[tuple[str, str]]:
         headers = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Transfer-Encoding", "8bit")]
         if self.locale is not None:
             headers += [("Language", str(self.locale)), ("Plural-Forms", self.plural_forms)]
@@ -66,8 +66,9 @@ def messages(source: str, name: str) -> Iterator[Message]:
         count = KEYWORDS.get(node.func.id)
         if count is None:
             continue
-        texts = [text.value for text in node.args[:count] if isinstance(text, ast.Constant)]
-        if len(texts) < count or not all(isinstance(text, str) and text for text in texts):
+        constants = [text.value for text in node.args[:count] if isinstance(text, ast.Constant)]
+        texts = [text for text in constants if isinstance(text, str) and text]
+        if len(texts) < count:
             raise ValueError(f"{name}:{node.lineno}: {node.func.id}() needs its text as a literal, not empty")
         yield texts[0] if count == 1 else (texts[0], texts[1])
 

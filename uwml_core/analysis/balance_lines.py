@@ -12,6 +12,7 @@ import pandas as pd
 from uwml_core.analysis.controller_log import ControllerLog, window_means
 from uwml_core.analysis.decimation import decimate
 from uwml_core.analysis.nonfinite import marked
+from uwml_core.analysis.text import clauses
 from uwml_core.i18n import _
 from uwml_core.weighting import DirectionController, UWMLConfig
 
@@ -125,8 +126,7 @@ def _decimated(lines: list[_Line], log: ControllerLog, directions: tuple[str, st
             parts.append((*labels, log.step[rows], log.epoch[rows], value[rows], line.n[rows]))
             shown, total, bad = shown + len(kept.kept), total + kept.total, bad + kept.nonfinite_total
     text = _("{shown} of {total} points").format(shown=f"{shown:,}", total=f"{total:,}")
-    extra = marked(bad)
-    return Lines(_frame(parts, directions), f"{text}; {extra}" if extra else text)
+    return Lines(_frame(parts, directions), clauses([text, marked(bad)]))
 
 
 def _frame(parts: list[tuple[np.ndarray, ...]], directions: tuple[str, str]) -> pd.DataFrame:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from uwml_core.analysis.nonfinite import marked, split_finite
+from uwml_core.analysis.text import clauses
 from uwml_core.i18n import _
 
 
@@ -110,8 +111,7 @@ class SeriesView:
     def note(self) -> str:
         """How many of how many points are shown, and how many are not finite."""
         text = _("{shown} of {total} points").format(shown=f"{self.shown:,}", total=f"{self.total:,}")
-        extra = marked(self.nonfinite)
-        return f"{text}; {extra}" if extra else text
+        return clauses([text, marked(self.nonfinite)])
 
 
 def decimate_series(series: pd.DataFrame, max_points: int = 2000) -> SeriesView:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from uwml_core.analysis.text import listed
 from uwml_core.i18n import ngettext
 
 
@@ -41,7 +42,7 @@ def nonfinite_note(frame: pd.DataFrame) -> str:
     if counts.empty:
         return ""
     each = counts["nan"] + counts["inf"]
-    named = ", ".join(f"{name} {n:,}" for name, n in zip(counts["column"], each, strict=True))
+    named = listed(f"{name} {n:,}" for name, n in zip(counts["column"], each, strict=True))
     total = int(each.sum())
     return ngettext(
         "{total} value is not finite and left out of ranges and means ({named}).",

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from uwml_core.analysis.loss_settings import loss_kind
-from uwml_core.analysis.text import fixed
+from uwml_core.analysis.text import fixed, sentences
 from uwml_core.analysis.training_summary import best_retrieval
 from uwml_core.i18n import _, ngettext
 
@@ -154,21 +154,18 @@ def runs_headline(table: pd.DataFrame) -> str:
     text = _("{runs}, {running} running.").format(runs=count, running=f"{running:,}")
     known = table.dropna(subset=["rsum"])
     if known.empty:
-        return f"{text} {_('No evaluation logged yet.')}"
+        return sentences([text, _("No evaluation logged yet.")])
     best = known.iloc[int(known["rsum"].to_numpy().argmax())]
-    return (
-        text
-        + " "
-        + _(
-            "Highest rsum on val: {rsum} by {name} (R@1 {first} % {d1}, {second} % {d2}; n = {n1} and {n2})."
-        ).format(
-            rsum=fixed(best["rsum"]),
-            name=best["name"],
-            first=fixed(best["r1_first"]),
-            second=fixed(best["r1_second"]),
-            d1=best["first_direction"],
-            d2=best["second_direction"],
-            n1=f"{best['n_first']:,}",
-            n2=f"{best['n_second']:,}",
-        )
+    highest = _(
+        "Highest rsum on val: {rsum} by {name} (R@1 {first} % {d1}, {second} % {d2}; n = {n1} and {n2})."
+    ).format(
+        rsum=fixed(best["rsum"]),
+        name=best["name"],
+        first=fixed(best["r1_first"]),
+        second=fixed(best["r1_second"]),
+        d1=best["first_direction"],
+        d2=best["second_direction"],
+        n1=f"{best['n_first']:,}",
+        n2=f"{best['n_second']:,}",
     )
+    return sentences([text, highest])

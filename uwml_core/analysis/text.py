@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from functools import reduce
+
+from uwml_core.i18n import _
 
 MISSING = "–"
 
@@ -46,3 +50,37 @@ def signed(value: float, decimals: int = 1) -> str:
     """
     text = fixed(value, decimals)
     return f"+{text}" if value > 0 and text.strip("0.,") else text
+
+
+def sentences(parts: Iterable[str]) -> str:
+    """Whole sentences one after the other; empty ones are left out.
+
+    Example:
+        >>> sentences(["It learns.", "", "It is fast."])
+        'It learns. It is fast.'
+    """
+    return reduce(_after, [part for part in parts if part] or [""])
+
+
+def _after(first: str, second: str) -> str:
+    return _("{sentence} {next_sentence}").format(sentence=first, next_sentence=second)
+
+
+def listed(parts: Iterable[str]) -> str:
+    """Parts of a sentence with commas between them.
+
+    Example:
+        >>> listed(["one", "two"])
+        'one, two'
+    """
+    return _(", ").join(parts)
+
+
+def clauses(parts: Iterable[str]) -> str:
+    """Parts of a sentence that hold commas themselves; empty ones are left out.
+
+    Example:
+        >>> clauses(["1 of 2 points", "", "1 is not finite, marked"])
+        '1 of 2 points; 1 is not finite, marked'
+    """
+    return _("; ").join(part for part in parts if part)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from uwml_core.analysis.intervals import FEWEST_STEPS, Interval, difference_interval
-from uwml_core.analysis.text import fixed, percent
+from uwml_core.analysis.text import fixed, listed, percent, sentences
 from uwml_core.analysis.training import retrieval_curves
 from uwml_core.i18n import _, ngettext
 
@@ -119,7 +119,7 @@ def training_headline(
     summary = training_summary(steps, evals, directions, split)
     loss = steps["loss"].to_numpy(dtype=np.float64, na_value=np.nan)
     parts = [_broken(summary, len(loss)) if summary.nonfinite_loss else "", _trend(loss)]
-    return " ".join([part for part in parts if part] + [_retrieval(summary, directions, split)])
+    return sentences([*parts, _retrieval(summary, directions, split)])
 
 
 def _broken(summary: TrainingSummary, total: int) -> str:
@@ -175,4 +175,4 @@ def _retrieval(summary: TrainingSummary, directions: tuple[str, str], split: str
         )
         for d in known
     ]
-    return _("Best {split} R@1: {parts}.").format(split=split, parts=", ".join(parts))
+    return _("Best {split} R@1: {parts}.").format(split=split, parts=listed(parts))

@@ -18,7 +18,7 @@ from uwml_core.analysis.step_measures import (
     summarize,
     weight_histogram,
 )
-from uwml_core.analysis.text import fixed, percent, signed
+from uwml_core.analysis.text import fixed, percent, sentences, signed
 from uwml_core.i18n import _
 from uwml_core.weighting import UWMLConfig
 
@@ -111,7 +111,7 @@ def weight_curve_headline(whatif: WhatIf) -> str:
         )
     fewest = min(row["steps"] for row in rows)
     if fewest < FEWEST_STEPS:
-        text = f"{text} {_('Too little data yet for an interval: {steps} steps.')}"
+        text = sentences([text, _("Too little data yet for an interval: {steps} steps.")])
     return text.format(**parts, steps=fewest)
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import plotly.graph_objects as go
 
-FONT = '"Source Sans", "Source Sans Pro", sans-serif'
+# as in .streamlit/config.toml
+FONT = '"Source Sans", "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", "Noto Sans SC", sans-serif'
 # Plotly keeps zoom and visibility over an update as long as this stays the same.
 UI_REVISION = "uwml"
 

@@ -11,6 +11,7 @@ import streamlit as st
 from uwml_core.analysis.hard_negatives import memorised, persistent, wrong_pairs
 from uwml_core.analysis.hard_negatives.false_negatives import MOST_COMPARED, false_negatives_headline
 from uwml_core.analysis.hard_negatives.hardest import hardest_headline
+from uwml_core.analysis.text import clauses
 from uwml_core.i18n import _
 from uwml_core.runlog.reader import Run
 from uwml_core.ui import hard_read as read
@@ -114,9 +115,8 @@ def _false_negatives(run: Run, epoch: int | None) -> Findings:
     found = read.false_negatives(run, epoch)
     above = int((frame["margin"] < 0).sum())
     if above > MOST_COMPARED:
-        note += "; " + _("the newest {n} of {total} were compared").format(
-            n=f"{MOST_COMPARED:,}", total=f"{above:,}"
-        )
+        compared = _("the newest {n} of {total} were compared")
+        note = clauses([note, compared.format(n=f"{MOST_COMPARED:,}", total=f"{above:,}")])
     sentence = false_negatives_headline(frame, found, _when(epoch))
     return Findings(question="false-negatives", headline=sentence, confusions=found, note=note)
 

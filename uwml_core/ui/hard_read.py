@@ -13,7 +13,8 @@ from uwml_core.analysis.hard_negatives.confusions import confusions as confusion
 from uwml_core.analysis.hard_negatives.false_negatives import suspected_false_negatives
 from uwml_core.analysis.hard_negatives.persistent import with_margin
 from uwml_core.analysis.hard_negatives.rows import rows_of_epoch, rows_of_item
-from uwml_core.i18n import _
+from uwml_core.analysis.text import clauses
+from uwml_core.i18n import _, language
 from uwml_core.runlog.reader import Run
 from uwml_core.ui.map_read import items_of
 from uwml_core.ui.read import steps
@@ -37,7 +38,7 @@ def confusions(run: Run, epoch: int | None, *, until: bool) -> tuple[pd.DataFram
         epoch: which one; None for all.
         until: whether earlier epochs belong to it.
     """
-    return _confusions(str(run.path), _version(run, "pairs"), epoch, until, _run=run)
+    return _confusions(str(run.path), _version(run, "pairs"), epoch, until, language(), _run=run)
 
 
 def false_negatives(run: Run, epoch: int | None) -> pd.DataFrame:
@@ -72,7 +73,7 @@ def _neighbors(path: str, version: Hashable, *, _run: Run) -> pd.DataFrame:
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _confusions(
-    path: str, version: Hashable, epoch: int | None, until: bool, *, _run: Run
+    path: str, version: Hashable, epoch: int | None, until: bool, language: str, *, _run: Run
 ) -> tuple[pd.DataFrame, str]:
     rows = rows_of_epoch(steps(_run), epoch, until=until)
     pairs = _run.table("pairs", columns=list(PAIR_COLUMNS), filter=rows.filter)
@@ -81,7 +82,7 @@ def _confusions(
     told = [rows.note] if rows.note else []
     if left_out:
         told.append(_("{n} pairs without a negative or margin left out").format(n=f"{left_out:,}"))
-    return frame, "; ".join(told)
+    return frame, clauses(told)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)

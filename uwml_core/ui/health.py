@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import html
+
 import streamlit as st
 
 from uwml_core.i18n import _, ngettext
-from uwml_core.runlog.reader import Run
+from uwml_core.runlog.reader import HealthIssue, Run
 from uwml_core.ui.text import element
 
 _SHOWN = 20
@@ -22,7 +24,19 @@ def health_notes(run: Run) -> None:
         len(issues),
     ).format(n=len(issues))
     with st.expander(title, expanded=True, icon=":material/warning:"):
-        lines = [f"{issue.file}: {issue.message}" for issue in issues[:_SHOWN]]
+        lines = [_line(issue) for issue in issues[:_SHOWN]]
         if len(issues) > _SHOWN:
-            lines.append(_("and {n} more").format(n=len(issues) - _SHOWN))
-        st.html("".join(element("p", line, "uw-note") for line in lines))
+            lines.append(element("p", _("and {n} more").format(n=len(issues) - _SHOWN), "uw-note"))
+        st.html("".join(lines))
+
+
+def _line(issue: HealthIssue) -> str:
+    """What is wrong, in the visitor's language; the reader's own words, with the cause, on hovering."""
+    texts = {
+        "torn": _("{file} is cut off or no Parquet and is skipped"),
+        "foreign": _("{file} is no part of the run log and is skipped"),
+        "unreadable": _("{file} cannot be read and is skipped"),
+        "run_file": _("{file} cannot be used; the run is shown without its settings"),
+    }
+    text = texts[issue.kind].format(file=issue.file)
+    return f'<p class="uw-note" title="{html.escape(issue.message)}">{html.escape(text)}</p>'

@@ -13,7 +13,7 @@ import streamlit as st
 from uwml_core.i18n import _
 from uwml_core.runlog.reader import Run
 from uwml_core.ui.assets import APP_ROOT
-from uwml_core.ui.frame import choose_run
+from uwml_core.ui.frame import apply_language, choose_run
 from uwml_core.ui.read import runs
 from uwml_core.ui.settings import logs_root, read_only
 from uwml_core.ui.text import note
@@ -85,6 +85,7 @@ def _start() -> None:
 
 @st.fragment(run_every=REFRESH_S)
 def _watch() -> None:
+    apply_language()
     launch = _launch()
     if launch is None:
         return

@@ -53,6 +53,7 @@ def rerun_when(arrived: Callable[[], bool]) -> None:
 
     @st.fragment(run_every=REFRESH_S)
     def wait() -> None:
+        apply_language()
         if arrived():
             st.rerun(scope="app")
 

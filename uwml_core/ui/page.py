@@ -40,9 +40,12 @@ def begin_page(title: str, question: str, *, needs: Sequence[str] = ()) -> Run:
         st.stop()
     try:
         run.refuse_newer()
-    except SchemaTooNew as error:
+    except SchemaTooNew:
         status_line(run.name, run.status, None)
-        st.warning(escape_markdown(str(error)))
+        text = _(
+            "This run has schema version {version}, newer than this app reads; update uwml-lens to open it."
+        )
+        st.warning(escape_markdown(text.format(version=run.info.get("schema_version"))))
         st.stop()
     missing = [table for table in needs if not run.has(table)]
     if missing:

@@ -19,6 +19,7 @@ from uwml_core.analysis.replay_validity import ReplayCheck, replay_validity
 from uwml_core.analysis.runs import LAST_STEP_COLUMNS, last_step, run_row, runs_table
 from uwml_core.analysis.selection import PREVIEW_COLUMNS, StepSelection
 from uwml_core.analysis.training import step_columns
+from uwml_core.i18n import language
 from uwml_core.runlog.reader import Run, SchemaTooNew, list_runs
 from uwml_core.ui.settings import logs_root
 from uwml_core.weighting import UWMLConfig
@@ -31,7 +32,9 @@ def runs() -> list[Run]:
 
 def overview() -> pd.DataFrame:
     """One row per run, as ``runs_table`` describes it."""
-    return runs_table(_row(str(run.path), (run.version(), run.status), _run=run) for run in runs())
+    return runs_table(
+        _row(str(run.path), (run.version(), run.status), language(), _run=run) for run in runs()
+    )
 
 
 def last_row(run: Run) -> dict[str, Any] | None:
@@ -113,7 +116,7 @@ def _to_frame(part: Any) -> pd.DataFrame:
 
 
 @st.cache_data(max_entries=2000, show_spinner=False)
-def _row(path: str, version: Hashable, *, _run: Run) -> dict[str, Any]:
+def _row(path: str, version: Hashable, language: str, *, _run: Run) -> dict[str, Any]:
     try:
         return run_row(_run, last_row(_run), evals(_run))
     except SchemaTooNew:

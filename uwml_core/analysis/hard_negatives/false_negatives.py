@@ -7,6 +7,7 @@ import pandas as pd
 
 from uwml_core.analysis.hard_negatives.catalogue import caption_texts
 from uwml_core.analysis.hard_negatives.likeness import picture_likeness, text_likeness
+from uwml_core.analysis.text import listed
 from uwml_core.i18n import _
 
 ALIKE_TEXT = 0.8
@@ -70,7 +71,7 @@ def reason_text(reason: str) -> str:
         "caption": _("near-duplicate caption"),
         "picture": _("near-duplicate picture"),
     }
-    return ", ".join(names.get(name, name) for name in reason.split(",") if name)
+    return listed(names.get(name, name) for name in reason.split(",") if name)
 
 
 def false_negatives_headline(confusions: pd.DataFrame, found: pd.DataFrame, when: str) -> str:

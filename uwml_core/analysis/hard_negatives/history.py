@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from uwml_core.analysis.hard_negatives.catalogue import caption_texts
-from uwml_core.analysis.text import fixed
+from uwml_core.analysis.text import clauses, fixed
 from uwml_core.i18n import _
 
 BATCHES, POOL = "batches", "pool"
@@ -120,7 +120,7 @@ def history_headline(history: pd.DataFrame, directions: tuple[str, str], name: s
     parts = [text for direction in directions if (text := _direction_part(history, direction))]
     if not parts:
         return _("Too little data yet: “{name}” has not met a negative.").format(name=_short(name))
-    return _("“{name}”: {parts}.").format(name=_short(name), parts="; ".join(parts))
+    return _("“{name}”: {parts}.").format(name=_short(name), parts=clauses(parts))
 
 
 def _short(name: str) -> str:

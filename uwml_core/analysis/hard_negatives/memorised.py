@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from uwml_core.analysis.text import fixed
+from uwml_core.analysis.text import fixed, listed
 from uwml_core.i18n import _
 
 METRIC = "R@1"
@@ -137,7 +137,7 @@ def memorised_headline(found: pd.DataFrame, falls: list[RecallFall]) -> str:
             for fall in known
         ]
         return _("Nothing points to memorising: R@1 on val does not fall, {parts}.").format(
-            parts=", ".join(parts)
+            parts=listed(parts)
         )
     parts = [
         _("{direction} from {best} % in epoch {epoch} to {last} %").format(
@@ -146,4 +146,4 @@ def memorised_headline(found: pd.DataFrame, falls: list[RecallFall]) -> str:
         for fall in falling
     ]
     text = _("R@1 on val fell, {parts}, while the margins of {n} train probes kept growing.")
-    return text.format(parts=", ".join(parts), n=f"{found['item_id'].nunique():,}")
+    return text.format(parts=listed(parts), n=f"{found['item_id'].nunique():,}")
