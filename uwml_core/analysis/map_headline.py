@@ -35,7 +35,7 @@ def map_headline(gaps: pd.DataFrame) -> str:
     first = _numbers(gaps, rows.iloc[0])
     return _(
         "From {start} to {moment} pairs went from {alignment_then} to {alignment} apart and the centres "
-        "from {centroid_then} to {centroid}; a straight cut tells {separability} of the points' modality."
+        "from {centroid_then} to {centroid}; a straight cut tells {separability} of points apart."
     ).format(
         start=first["moment"], alignment_then=first["alignment"], centroid_then=first["centroid"], **last
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
@@ -14,12 +14,12 @@ from uwml_core.ui.text import note
 
 MOMENT = "moment"
 PLAY_S = 1.2
-_PLAYING, _SINCE, _NEWEST = "_playing", "_playing_since", "_newest_moment"
+_AT, _SINCE, _NEWEST = "_played_moment", "_played_since", "_newest_moment"
 
 
 def play_interval() -> float | None:
     """Seconds between two snapshots while they are played, else None; for ``follow``."""
-    return PLAY_S if st.session_state.get(_PLAYING) else None
+    return PLAY_S if _AT in st.session_state else None
 
 
 def moment_player(moments: Sequence[tuple[int, int | None]]) -> int:
@@ -35,47 +35,50 @@ def moment_player(moments: Sequence[tuple[int, int | None]]) -> int:
     """
     names = {str(step): epoch_name(step, epoch) for step, epoch in moments}
     options = list(names)
+    if play_interval() is not None:
+        return int(_play(options, names))
     if st.session_state.get(MOMENT) == st.session_state.get(_NEWEST):
         st.session_state.pop(MOMENT, None)
     st.session_state[_NEWEST] = options[-1]
     adopt(MOMENT, options, options[-1])
-    _advance(options)
     if len(options) == 1:
         note(_("One snapshot, {moment}; a second one shows what moves.").format(moment=names[options[0]]))
         return int(options[0])
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        _button(options)
-        st.select_slider(_("Snapshot"), options, format_func=names.__getitem__, key=MOMENT, on_change=_stop)
+        if st.button(_("Play"), icon=":material/play_arrow:", key="play-moments", width=96):
+            _start(options)
+        st.select_slider(_("Snapshot"), options, format_func=names.__getitem__, key=MOMENT)
     return int(publish(MOMENT, options[-1]))
 
 
-def _button(options: Sequence[str]) -> None:
-    playing = bool(st.session_state.get(_PLAYING))
-    icon = ":material/pause:" if playing else ":material/play_arrow:"
-    text = _("Pause") if playing else _("Play")
-    if st.button(text, icon=icon, key="play-moments", width=96):
-        st.session_state[_PLAYING] = not playing
-        st.session_state[_SINCE] = time.monotonic()
-        # only a run of the whole script changes how often the page draws itself
-        st.rerun(scope="app")
+def _start(options: Sequence[str]) -> None:
+    here = st.session_state[MOMENT]
+    st.session_state[_AT] = options[0] if here == options[-1] else here
+    st.session_state[_SINCE] = time.monotonic()
+    # only a run of the whole script changes how often the page draws itself
+    st.rerun(scope="app")
 
 
-def _stop() -> None:
-    st.session_state[_PLAYING] = False
+def _stop(moment: str) -> None:
+    st.session_state.pop(_AT)
+    st.session_state[MOMENT] = moment
+    st.rerun(scope="app")
 
 
-def _advance(options: Sequence[str]) -> None:
-    """Go to the next snapshot when its time has come, and stop at the last."""
-    if not st.session_state.get(_PLAYING):
-        return
-    now = time.monotonic()
+def _play(options: Sequence[str], names: Mapping[str, str]) -> str:
+    """Draw what is played, and go on to the next when its time has come.
+
+    Neither the slider nor the address takes part: what a slow browser sends back would lag behind.
+    """
+    place = options.index(st.session_state[_AT]) if st.session_state[_AT] in options else len(options) - 1
     # a timer that comes a little early must not wait for the next turn
-    if now - st.session_state[_SINCE] < 0.7 * PLAY_S:
-        return
-    place = options.index(st.session_state[MOMENT])
-    st.session_state[MOMENT] = options[(place + 1) % len(options)]
-    st.session_state[_SINCE] = now
-    if place + 2 == len(options):
-        st.session_state[_PLAYING] = False
-        publish(MOMENT, options[-1])
-        st.rerun(scope="app")
+    if time.monotonic() - st.session_state[_SINCE] > 0.7 * PLAY_S:
+        if place + 1 >= len(options):
+            _stop(options[-1])
+        place += 1
+        st.session_state[_AT], st.session_state[_SINCE] = options[place], time.monotonic()
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        if st.button(_("Pause"), icon=":material/pause:", key="pause-moments", width=96):
+            _stop(options[place])
+        st.progress(place / max(len(options) - 1, 1), names[options[place]])
+    return options[place]
