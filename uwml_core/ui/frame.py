@@ -21,12 +21,15 @@ _WANTED = "_wanted_run"
 def draw_frame() -> None:
     """Draw the sidebar's controls; ``app.py`` calls this once per script run, before the page."""
     apply_styles()
+    # before the first text; the selector itself stands last
+    adopt(LANGUAGE, list(LANGUAGES), "en")
+    apply_language()
     with st.sidebar:
-        _language_switch()
         _run_picker()
         st.toggle(
             _("Live"), value=True, key=LIVE, bind="query-params", help=_("Follow running runs every 2 s")
         )
+        _language_switch()
         watch_theme()
 
 
@@ -59,11 +62,8 @@ def unknown_run() -> str | None:
 
 
 def _language_switch() -> None:
-    if len(LANGUAGES) > 1:
-        adopt(LANGUAGE, list(LANGUAGES), "en")
-        st.selectbox(_("Language"), list(LANGUAGES), format_func=LANGUAGES.__getitem__, key=LANGUAGE)
-        publish(LANGUAGE, "en")
-    apply_language()
+    st.selectbox(_("Language"), list(LANGUAGES), format_func=LANGUAGES.__getitem__, key=LANGUAGE)
+    publish(LANGUAGE, "en")
 
 
 def _run_picker() -> None:
