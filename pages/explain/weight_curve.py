@@ -26,21 +26,20 @@ def body(run: Run) -> None:
         epoch = ui.epoch_choice(margins.epochs_in(histogram))
         before, after = ui.weighting_controls(logged, run.run_id)
 
-    selection = select_steps(steps, epoch)
-    pairs = ui.pairs(run, selection)
+    pairs = ui.pairs(run, selection := select_steps(steps, epoch))
     result = what_if.preview(pairs, steps, before, after, directions)
     with top:
         ui.headline(what_if.weight_curve_headline(result))
     with left:
         shown, epochs = margins.select_epoch(histogram, epoch), margins.epoch_progress(steps)
-        progress = ui.progress_of(epochs, epoch)
-        now, new = curve_frame(before, [progress]), curve_frame(after, [progress])
+        progress = [ui.progress_of(epochs, epoch)]
+        now, new = curve_frame(before, progress), curve_frame(after, progress)
         figure = figures.weight_curve_figure(
             shown, now, new, bands_frame(), theme, directions=directions, center=after.center, height=430
         )
         notes = (_("Open-loop preview: other weights would have led to other margins."), selection.note)
-        check = validity(pairs, steps, logged, directions).reason
-        ui.card(_("Weight of a pair over its margin"), figure, shown, *notes, check, key="curve", height=430)
+        notes += (validity(pairs, steps, logged, directions).reason,)
+        ui.card(_("Weight of a pair over its margin"), figure, shown, *notes, key="curve", height=430)
 
     left, right = st.columns([5, 3], gap="small")
     with left:
@@ -51,10 +50,9 @@ def body(run: Run) -> None:
 
     one, two, three = st.columns(3, gap="small")
     with one:
-        figure = shares.weights_figure(
-            result.weights, theme, directions=directions, max_weight=after.max_weight
-        )
-        ui.card(_("Relative weight of the pairs"), figure, result.weights, key="weights", height=260)
+        weights, clamp = result.weights, after.max_weight
+        figure = shares.weights_figure(weights, theme, directions=directions, max_weight=clamp)
+        ui.card(_("Relative weight of the pairs"), figure, weights, key="weights", height=260)
     with two:
         curves = curves_by_epoch(after, epochs)
         figure = figures.curve_by_epoch_figure(curves, theme)
