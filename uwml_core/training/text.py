@@ -6,6 +6,7 @@ import re
 import zlib
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +14,17 @@ import torch
 
 BUCKETS = 2**14
 _NGRAMS = (3, 4)
-_TOKEN = re.compile(r"\w+|[^\w\s]+")
+# Han and kana: scripts that put no spaces between words.
+_SPACELESS = (
+    "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_TOKEN = re.compile(rf"(?P<spaceless>[{_SPACELESS}]+)|[^\W{_SPACELESS}]+|[^\w\s]+")
 
 
 def hashed_features(text: str) -> list[int]:
     """Buckets of the words of a text and of their character n-grams (words marked ``<word>``).
 
+    A phrase in Han or kana, where one or two signs are a word, gives its signs and pairs of signs instead.
     The hash is CRC-32 of UTF-8, the same in every process and on every machine. Case is folded; a text
     without any word or sign is one empty word.
 
@@ -26,8 +32,12 @@ def hashed_features(text: str) -> list[int]:
         >>> hashed_features("Red Heart") == hashed_features("red  heart")
         True
     """
-    words = _TOKEN.findall(text.casefold()) or [""]
-    return [bucket for word in words for bucket in _word_features(word)]
+    tokens = [(match["spaceless"] is not None, match[0]) for match in _TOKEN.finditer(text.casefold())]
+    return [
+        bucket
+        for spaceless, token in tokens or [(False, "")]
+        for bucket in (_phrase_features(token) if spaceless else _word_features(token))
+    ]
 
 
 @lru_cache(maxsize=100_000)
@@ -35,9 +45,16 @@ def _word_features(word: str) -> tuple[int, ...]:
     marked = f"<{word}>"
     grams = [marked[k : k + n] for n in _NGRAMS for k in range(len(marked) - n + 1)]
     # The prefix keeps a whole word apart from an n-gram of the same letters.
-    return tuple(
-        zlib.crc32(part.encode("utf-8", "surrogatepass")) % BUCKETS for part in ["w:" + word, *grams]
-    )
+    return tuple(map(_bucket, ["w:" + word, *grams]))
+
+
+@lru_cache(maxsize=100_000)
+def _phrase_features(phrase: str) -> tuple[int, ...]:
+    return tuple(map(_bucket, [*phrase, *map("".join, pairwise(phrase))]))
+
+
+def _bucket(part: str) -> int:
+    return zlib.crc32(part.encode("utf-8", "surrogatepass")) % BUCKETS
 
 
 class TextTable:
