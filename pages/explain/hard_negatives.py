@@ -41,6 +41,7 @@ def item_page(run: Run, item: int) -> None:
 
 
 def body(run: Run) -> None:
+    ui.follow_clicks()
     item = ui.chosen_item()
     if item is None:
         sheet(run)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from uwml_core.analysis.text import fixed
 from uwml_core.figures.frame import canvas, end_labels, finite_span, floats, say_empty
 from uwml_core.figures.theme import Theme, fade
 from uwml_core.i18n import _
@@ -43,7 +44,7 @@ def history_figure(
                 color = theme.direction(direction, directions)
                 figure.add_trace(_trace(rows, source, direction, color))
                 last = float(rows["margin"].iloc[-1])
-                labels.append((f"{direction}, {_source(source)} {last:.2f}", last, color))
+                labels.append((f"{direction}, {_source(source)} {fixed(last, 2)}", last, color))
     epochs = history["epoch"].to_numpy(dtype=np.float64)
     low, high = finite_span(history["low"].to_numpy(), history["high"].to_numpy(), np.zeros(1))
     room = 0.06 * (high - low) or 0.1

@@ -39,6 +39,7 @@ from uwml_core.ui.read import (
 )
 from uwml_core.ui.recipes import recipe_card
 from uwml_core.ui.runs_list import runs_list
+from uwml_core.ui.sheet_clicks import follow_clicks
 from uwml_core.ui.text import guide, headline, note, notes
 
 __all__ = [
@@ -63,6 +64,7 @@ __all__ = [
     "events",
     "findings",
     "follow",
+    "follow_clicks",
     "follow_folder",
     "gap_card",
     "gap_measures",

@@ -25,7 +25,8 @@ def adopt(key: str, allowed: Sequence[str], default: str) -> str | None:
     """
     asked = st.query_params.get(key)
     seen = f"_{key}_in_address"
-    new = asked is not None and asked != st.session_state.get(seen)
+    # A widget that was not drawn for a while has lost its state; what the address says then is new again.
+    new = asked is not None and (key not in st.session_state or asked != st.session_state.get(seen))
     if new and asked in allowed:
         st.session_state[key] = asked
     if st.session_state.get(key) not in allowed:

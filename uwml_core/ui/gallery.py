@@ -147,6 +147,7 @@ def _more(entry: Entry) -> list[str]:
 
 
 def _figure(tile: Tile, link: Link, *, words: bool = False) -> str:
+    words = words or not tile.thumbnail
     caption = f'<span class="uw-cut" dir="auto">{_escaped(tile.caption)}</span>' if words else ""
     shown = picture(tile.thumbnail, "" if words else tile.caption)
     return f"{_open(tile, link)}{shown}{caption}{_number(tile)}</a>"

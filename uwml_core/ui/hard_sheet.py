@@ -19,7 +19,7 @@ from uwml_core.ui.card import to_csv
 from uwml_core.ui.gallery import Entry, Tile, contact_sheet
 from uwml_core.ui.hard_questions import Findings
 from uwml_core.ui.hard_read import catalogue
-from uwml_core.ui.text import element, note, notes
+from uwml_core.ui.text import element, note
 
 PAGE_SIZE = 24
 MOST_WRONG = 3
@@ -36,19 +36,19 @@ def sheet(run: Run, found: Findings, wanted: browse.SheetFilter, order: str, the
         order: one of ``browse.ORDERS``.
         theme: colours.
     """
-    if found.confusions is None:
+    if found.confusions is None or found.confusions.empty:
         return
     items = catalogue(run)
     ordered = browse.sort(browse.select(found.confusions, items, wanted), order)
     page = _count_row(ordered, items, (found.question, wanted, order))
     if ordered.empty:
-        note(_("Nothing was found.") if found.confusions.empty else _("Nothing passes the filter."))
+        note(_("Nothing passes the filter."))
         return
     shown = browse.page_of(ordered, page, PAGE_SIZE)
     entries = [_entry(rows, items, run, theme) for _anchor, rows in shown.groupby("anchor", sort=True)]
-    contact_sheet(entries, clips="video" in run.modalities)
     if items.empty:
-        notes(_("No items were logged, so there are no pictures; log them with RunLogger.log_items."))
+        note(_("No items were logged, so there are no pictures; log them with RunLogger.log_items."))
+    contact_sheet(entries, clips="video" in run.modalities)
 
 
 def _count_row(ordered: pd.DataFrame, items: pd.DataFrame, asked: Hashable) -> int:

@@ -87,15 +87,27 @@ def candidates_card(run: Run, found: pd.DataFrame, items: pd.DataFrame, directio
             notes(_("Nothing logged for this direction yet."))
             return
         at = np.unique(np.linspace(0, len(epochs) - 1, min(len(epochs), MOST_EPOCHS)).round().astype(int))
-        lines = [(_epoch(epoch), _tiles(rows[rows["epoch"] == epoch], items)) for epoch in epochs[at]]
+        lines = _lines(rows[rows["epoch"].isin(epochs[at])], items)
         clips = "video" in run.modalities
         st.html(rows_html(lines, address_with, least=MOST_PLACES, words=answers == "text", clips=clips))
         shown = _("{shown} of {total} epochs, evenly spread").format(shown=len(at), total=len(epochs))
         notes(_("margin below each picture"), shown if len(at) < len(epochs) else "")
 
 
-def _epoch(epoch: int) -> str:
-    return _("before training") if epoch < 0 else _("epoch {epoch}").format(epoch=epoch)
+def _lines(rows: pd.DataFrame, items: pd.DataFrame) -> list[tuple[str, list[Tile]]]:
+    """A line per epoch; where each epoch has one candidate, a line for several epochs."""
+    if rows["place"].max() > 1:
+        parts = [part for _number, part in rows.groupby("epoch", sort=False)]
+    else:
+        parts = [rows.iloc[start : start + MOST_PLACES] for start in range(0, len(rows), MOST_PLACES)]
+    return [(_heading(part["epoch"]), _tiles(part, items)) for part in parts]
+
+
+def _heading(epochs: pd.Series) -> str:
+    newest, oldest = int(epochs.iloc[0]), int(epochs.iloc[-1])
+    if newest != oldest:
+        return _("epochs {first} to {last}").format(first=newest, last=oldest)
+    return _("before training") if newest < 0 else _("epoch {epoch}").format(epoch=newest)
 
 
 def _tiles(rows: pd.DataFrame, items: pd.DataFrame) -> list[Tile]:
