@@ -15,6 +15,15 @@ from uwml_core.analysis.text import fixed, sentences
 from uwml_core.i18n import _, ngettext
 from uwml_core.weighting import DirectionController, UWMLConfig, replay_controller
 
+CONTROLLER_PARAMETERS = (
+    "direction_mode",
+    "direction_fixed",
+    "window",
+    "update_every",
+    "smoothing",
+    "sensitivity",
+    "min_weight",
+)
 _BOTH = ("before", "after")
 
 
@@ -80,7 +89,7 @@ def modal_balance(
 
 
 def _same_controller(before: UWMLConfig, after: UWMLConfig) -> bool:
-    return vars(DirectionController.from_config(before)) == vars(DirectionController.from_config(after))
+    return all(getattr(before, name) == getattr(after, name) for name in CONTROLLER_PARAMETERS)
 
 
 def _updates(log: ControllerLog, config: UWMLConfig, most: int = 200) -> pd.DataFrame:
@@ -204,7 +213,7 @@ def _calm(balance: Balance, after: UWMLConfig) -> str:
     else:
         text = _("Tried: {direction} weighs {was} → {weight}, jitter {before} → {after} per 100 steps.")
     # Of two weights that sum to 1 the larger one tells more.
-    heavier = balance.summary.loc[balance.summary["weight_last_after"].idxmax()]
+    heavier = balance.summary.iloc[int(np.argmax(balance.summary["weight_last_after"]))]
     return text.format(
         direction=heavier["direction"],
         weight=fixed(float(heavier["weight_last_after"]), 2),
