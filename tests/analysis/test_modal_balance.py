@@ -10,7 +10,13 @@ import pytest
 from tests.support.synthetic import make_run
 from uwml_core.analysis.controller_log import balance_columns
 from uwml_core.analysis.lag import find_lag
-from uwml_core.analysis.modal_balance import balance_headline, lag_mark, modal_balance, updates_note
+from uwml_core.analysis.modal_balance import (
+    CONTROLLER_PARAMETERS,
+    balance_headline,
+    lag_mark,
+    modal_balance,
+    updates_note,
+)
 from uwml_core.runlog.reader import open_run
 from uwml_core.weighting import DirectionController, UWMLConfig
 
@@ -136,6 +142,13 @@ def test_parameters_of_the_curve_do_not_count_as_tried(logged):
     curve = dataclasses.replace(IN_USE, curve="hard", center=0.3)
     assert modal_balance(logged[1], IN_USE, curve, DIRECTIONS).unchanged
     assert not modal_balance(logged[1], IN_USE, TRIED, DIRECTIONS).unchanged
+
+
+@pytest.mark.parametrize("name", CONTROLLER_PARAMETERS)
+def test_each_parameter_of_the_controller_counts_as_tried(logged, name):
+    other = {"direction_mode": "fixed", "window": 7, "update_every": 3}.get(name, 0.3)
+    balance = modal_balance(logged[1], IN_USE, dataclasses.replace(IN_USE, **{name: other}), DIRECTIONS)
+    assert not balance.unchanged
 
 
 def test_long_runs_are_thinned_and_say_so():
