@@ -35,6 +35,7 @@ def pairs_of(rows: int, labels: int) -> PairDataset:
     return PairDataset(
         name="test",
         modality="image",
+        item_ids=np.arange(rows),
         item_keys=keys,
         splits=["train"] * rows,
         groups=[f"group {k % 2}" for k in range(rows)],

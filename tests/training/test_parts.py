@@ -24,6 +24,30 @@ def test_features_are_the_words_and_their_marked_ngrams():
     assert hashed_features("Ab  :d") == [zlib.crc32(part.encode()) % BUCKETS for part in parts]
 
 
+def test_a_phrase_without_spaces_gives_its_signs_and_their_pairs():
+    parts = [
+        "红",
+        "心",
+        "色",
+        "红心",
+        "心色",
+        "w:，",
+        "<，>",
+        "w:ok",
+        "<ok",
+        "ok>",
+        "<ok>",
+        "ハ",
+        "ー",
+        "ハー",
+    ]
+    assert hashed_features("红心色，OKハー") == [zlib.crc32(part.encode()) % BUCKETS for part in parts]
+    # Hangul is written in words
+    assert hashed_features("사랑") == [
+        zlib.crc32(part.encode()) % BUCKETS for part in ("w:사랑", "<사랑", "사랑>", "<사랑>")
+    ]
+
+
 @pytest.mark.parametrize("text", ["", "   ", "\ud800", "红心 ❤️", "a" * 10_000])
 def test_any_text_has_features(text):
     features = hashed_features(text)

@@ -5,8 +5,10 @@ from uwml_core.data.errors import DataError
 from uwml_core.data.loading import load_pairs, load_sample
 from uwml_core.data.samples import SAMPLES, sample_path
 from uwml_core.data.sampling import draw_captions, epoch_batches
+from uwml_core.data.selection import LANGUAGES, parse_only
 
 __all__ = [
+    "LANGUAGES",
     "SAMPLES",
     "DataError",
     "PairDataset",
@@ -14,5 +16,6 @@ __all__ = [
     "epoch_batches",
     "load_pairs",
     "load_sample",
+    "parse_only",
     "sample_path",
 ]

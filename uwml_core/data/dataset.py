@@ -20,26 +20,30 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PairDataset:
-    """Rows of one picture or clip with its captions; a row's number is its ``item_id`` in the run log.
+    """Rows of one picture or clip with its captions.
 
     Attributes:
         name: file or set, for messages.
         modality: ``image`` or ``video``, what is paired with ``text``.
+        item_ids: int64 [n], each row's number in the file, its ``item_id`` in the run log.
         item_keys: the data's own name of what each row shows, [n].
         splits, groups: part of the data and category of each row, [n].
         captions: texts of each row, at least one.
         encoded: encoded frames of each row, a picture being one frame.
         pictures: uint8 [n, 3, size, size], for clips [n, frames, 3, size, size].
+        left_out: a sentence about rows of the file that had to be left out, None where there are none.
     """
 
     name: str
     modality: str
+    item_ids: Ints
     item_keys: Sequence[str]
     splits: Sequence[str]
     groups: Sequence[str]
     captions: Sequence[Sequence[str]]
     encoded: Sequence[Sequence[bytes]]
     pictures: torch.Tensor
+    left_out: str | None = None
 
     def __len__(self) -> int:
         return len(self.item_keys)
@@ -84,7 +88,12 @@ class PairDataset:
     def fingerprint(self) -> str:
         """What the run log calls the data by: SHA-256 over the rows, see ``data_fingerprint``."""
         return data_fingerprint(
-            self.item_keys, self.labels.tolist(), self.captions, self.encoded, splits=self.splits
+            self.item_keys,
+            self.labels.tolist(),
+            self.captions,
+            self.encoded,
+            item_ids=self.item_ids.tolist(),
+            splits=self.splits,
         )
 
     def thumbnails(self) -> list[bytes]:

@@ -41,9 +41,9 @@ class Corpus:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Batch:
-    """One step's pairs: rows, captions drawn and labels int64 [B]; pictures; text features."""
+    """One step's pairs: item ids, captions drawn and labels int64 [B]; pictures; text features."""
 
-    rows: Ints
+    item_ids: Ints
     captions: Ints
     labels: torch.Tensor
     pictures: torch.Tensor
@@ -76,7 +76,7 @@ class BatchSource:
         dataset = self._corpus.dataset
         captions = draw_captions(self._seed, epoch, rows, dataset.caption_counts[rows])
         return Batch(
-            rows=rows,
+            item_ids=dataset.item_ids[rows],
             captions=captions,
             labels=torch.from_numpy(dataset.labels[rows].astype(np.int64)),
             pictures=self._corpus.pictures(rows),

@@ -146,7 +146,7 @@ class Trainer:
             self.optimizer.step()
         self.logger.log_step(
             self.loss.last,
-            item_ids=batch.rows,
+            item_ids=batch.item_ids,
             captions=batch.captions,
             step=self.step,
             epoch=self.step // self.batches.steps_per_epoch,

@@ -87,6 +87,7 @@ class NeighborSearch:
         chosen = probe_rows(dataset, others, room) if room and len(others) else others[:0]
         self._probes = len(probes)
         self.pool: Ints = np.concatenate([probes, chosen])
+        self._item_ids = dataset.item_ids[self.pool]
         self._labels = torch.from_numpy(dataset.labels[self.pool].astype(np.int64))
         first: dict[tuple[int, str], int] = {}
         for place, row in enumerate(self.pool):
@@ -111,4 +112,4 @@ class NeighborSearch:
     ) -> Nearest:
         labels = self._labels[: self._probes], self._labels[allowed]
         place, similarity = nearest_wrong(queries, pool[allowed], *labels)
-        return Nearest(self.pool[allowed[place].numpy()], similarity, positive)
+        return Nearest(self._item_ids[allowed[place].numpy()], similarity, positive)

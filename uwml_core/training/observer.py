@@ -12,7 +12,7 @@ from uwml_core.training.batches import Corpus
 from uwml_core.training.encoders import TwoTower
 from uwml_core.training.evaluation import caption_candidates, retrieve, rsum
 from uwml_core.training.neighbors import NeighborSearch
-from uwml_core.training.probes import probe_rows
+from uwml_core.training.probes import PROBES_PER_SPLIT, probe_rows
 
 _CHUNK = 256
 
@@ -26,7 +26,7 @@ class Observer:
         corpus: the data.
         train_rows, val_rows: int64 rows of both splits.
         logger: the run log.
-        modalities: their names in the log.
+        snapshot_items: probes of each split.
     """
 
     def __init__(
@@ -35,11 +35,11 @@ class Observer:
         train_rows: Ints,
         val_rows: Ints,
         logger: RunLogger,
-        modalities: tuple[str, str],
+        snapshot_items: int = PROBES_PER_SPLIT,
     ) -> None:
-        self._corpus, self._val_rows, self._logger, self._modalities = corpus, val_rows, logger, modalities
+        self._corpus, self._val_rows, self._logger = corpus, val_rows, logger
         self._candidates = caption_candidates(corpus.dataset, val_rows)
-        train, val = probe_rows(corpus.dataset, train_rows), probe_rows(corpus.dataset, val_rows)
+        train, val = (probe_rows(corpus.dataset, rows, snapshot_items) for rows in (train_rows, val_rows))
         self._probes = np.concatenate([train, val])
         self._probe_splits = ["train"] * len(train) + ["val"] * len(val)
         rows = np.concatenate([train_rows, val_rows])
@@ -79,7 +79,7 @@ class Observer:
                 epoch=epoch,
                 split="val",
                 direction=direction,
-                item_ids=rows,
+                item_ids=self._corpus.dataset.item_ids[rows],
                 captions=captions,
                 ranks=result.ranks,
             )
@@ -94,8 +94,8 @@ class Observer:
         self._logger.log_snapshot(
             step=step,
             epoch=epoch,
-            embeddings=dict(zip(self._modalities, (pictures[:n], texts[:n]), strict=True)),
-            item_ids=self._probes,
+            embeddings=dict(zip(self._corpus.dataset.modalities, (pictures[:n], texts[:n]), strict=True)),
+            item_ids=self._corpus.dataset.item_ids[self._probes],
             labels=self._corpus.dataset.labels[self._probes],
             splits=self._probe_splits,
         )
@@ -103,7 +103,7 @@ class Observer:
             step=step,
             epoch=epoch,
             nearest=dict(zip(self._logger.directions, self._search.search(pictures, texts), strict=True)),
-            item_ids=self._probes,
+            item_ids=self._corpus.dataset.item_ids[self._probes],
             splits=self._probe_splits,
         )
 

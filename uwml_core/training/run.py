@@ -16,7 +16,7 @@ from uwml_core.losses import UWMLLoss
 from uwml_core.runlog.writer import RunLogger
 from uwml_core.training.batches import BatchSource, Corpus
 from uwml_core.training.checkpoint import Checkpoint, load_checkpoint
-from uwml_core.training.config import TrainConfig
+from uwml_core.training.config import DataConfig, TrainConfig
 from uwml_core.training.encoders import build_model
 from uwml_core.training.loop import Trainer, build_optimizer
 from uwml_core.training.observer import Observer
@@ -27,7 +27,7 @@ from uwml_core.weighting import UWMLConfig
 _FREE_AT_RESUME = frozenset({"train.resume", "run.root", "run.name"})
 
 
-def run_training(config: TrainConfig, *, progress: bool = True) -> Path:
+def run_training(config: TrainConfig, *, run_id: str | None = None, progress: bool = True) -> Path:
     """Train, log, and return the run's folder.
 
     One thread computes: the encoders are too small for more. The same configuration gives the same
@@ -35,6 +35,7 @@ def run_training(config: TrainConfig, *, progress: bool = True) -> Path:
 
     Args:
         config: what to do; with ``train.resume`` its other settings must be those of the run.
+        run_id: folder name of a new run; made from the time when None.
         progress: show a bar on standard error.
 
     Returns:
@@ -46,7 +47,7 @@ def run_training(config: TrainConfig, *, progress: bool = True) -> Path:
         TrainingStopped: after SIGINT or SIGTERM, once everything was saved; status ``stopped``.
     """
     run, checkpoint = _earlier(config)
-    dataset = load_pairs(config.data.path, split_column=config.data.split_column)
+    dataset = _load(config.data)
     corpus = Corpus(dataset)
     rows, val_rows = dataset.rows("train"), dataset.rows("val")
     batches = BatchSource(corpus, rows, batch_size=config.data.batch_size, seed=config.train.seed)
@@ -56,7 +57,9 @@ def run_training(config: TrainConfig, *, progress: bool = True) -> Path:
     model = build_model(config.model.kind, config.model.dim, config.train.seed)
     loss = UWMLLoss(config.loss)
     optimizer = build_optimizer(model, loss, config.train)
-    with _one_thread(), StopRequest() as stop, _open_log(config, run, checkpoint) as logger:
+    with _one_thread(), StopRequest() as stop, _open_log(config, run, checkpoint, run_id) as logger:
+        if dataset.left_out is not None:
+            _tell(logger, "data", dataset.left_out)
         _log_items(logger, dataset)
         trainer = Trainer(
             config=config,
@@ -66,12 +69,18 @@ def run_training(config: TrainConfig, *, progress: bool = True) -> Path:
             loss=loss,
             optimizer=optimizer,
             logger=logger,
-            observer=Observer(corpus, rows, val_rows, logger, config.loss.modalities),
+            observer=Observer(corpus, rows, val_rows, logger, config.train.snapshot_items),
         )
         if checkpoint is not None:
             trainer.restore(checkpoint)
         trainer.run(stop, progress=progress)
         return logger.path
+
+
+def _load(config: DataConfig) -> PairDataset:
+    return load_pairs(
+        config.path, split_column=config.split_column, captions=config.captions, only=config.only
+    )
 
 
 def resume_folder(resume: str, root: str) -> Path:
@@ -108,14 +117,19 @@ def _completed(config: TrainConfig, dataset: PairDataset, steps_per_epoch: int) 
             f"loss.total_steps={config.loss.total_steps} contradicts train.epochs={config.train.epochs} "
             f"of {steps_per_epoch} steps; leave it out"
         )
-    named = config.loss.modalities != UWMLConfig().modalities
-    modalities = config.loss.modalities if named else dataset.modalities
-    loss = dataclasses.replace(config.loss, total_steps=total, modalities=modalities)
+    # the default stands for "what the data shows"
+    if config.loss.modalities not in (UWMLConfig().modalities, dataset.modalities):
+        raise ValueError(
+            f"loss.modalities={list(config.loss.modalities)} contradicts data.path={config.data.path!r}, "
+            f"whose rows pair {dataset.modality} and text; leave it out"
+        )
+    loss = dataclasses.replace(config.loss, total_steps=total, modalities=dataset.modalities)
     return dataclasses.replace(config, loss=loss)
 
 
 def _check_same(config: TrainConfig, dataset: PairDataset, checkpoint: Checkpoint) -> None:
-    now, before = _flat(config.to_dict()), _flat(checkpoint.config)
+    # settings that are younger than the checkpoint had their defaults then
+    now, before = (_flat(c.to_dict()) for c in (config, TrainConfig.from_dict(checkpoint.config)))
     for key in sorted(now.keys() | before.keys()):
         if key not in _FREE_AT_RESUME and now.get(key) != before.get(key):
             raise ValueError(
@@ -132,13 +146,16 @@ def _flat(sections: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     return {f"{name}.{key}": value for name, values in sections.items() for key, value in values.items()}
 
 
-def _open_log(config: TrainConfig, run: Path | None, checkpoint: Checkpoint | None) -> RunLogger:
+def _open_log(
+    config: TrainConfig, run: Path | None, checkpoint: Checkpoint | None, run_id: str | None
+) -> RunLogger:
     if run is not None and checkpoint is not None:
         return RunLogger(
             run.parent, run.name, modalities=config.loss.modalities, resume_from_step=checkpoint.step
         )
     return RunLogger(
         config.run.root,
+        run_id,
         name=config.run.name,
         modalities=config.loss.modalities,
         config=config.to_dict(),
@@ -150,6 +167,7 @@ def _open_log(config: TrainConfig, run: Path | None, checkpoint: Checkpoint | No
 def _log_items(logger: RunLogger, dataset: PairDataset) -> None:
     try:
         logger.log_items(
+            item_ids=dataset.item_ids.tolist(),
             item_keys=dataset.item_keys,
             labels=dataset.labels.tolist(),
             captions=dataset.captions,
@@ -160,8 +178,12 @@ def _log_items(logger: RunLogger, dataset: PairDataset) -> None:
         )
     except OSError as error:
         # pictures in the app are worth less than the training
-        logger.log_event("items", f"items cannot be written: {error}", level="warning")
-        warnings.warn(f"items cannot be written: {error}", stacklevel=2)
+        _tell(logger, "items", f"items cannot be written: {error}")
+
+
+def _tell(logger: RunLogger, kind: str, message: str) -> None:
+    logger.log_event(kind, message, level="warning")
+    warnings.warn(message, stacklevel=3)
 
 
 @contextmanager
