@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from tests.support.browser import served, visit
 from tests.support.synthetic import make_run
+from uwml_core.runlog.reader import list_runs, open_run
 
 pytestmark = pytest.mark.browser
 
@@ -59,3 +61,29 @@ def test_zoom_stays_until_another_run_is_chosen(tmp_path: Path) -> None:
         seen.page.wait_for_function(
             "document.querySelector('.st-key-plot-loss .uwml-plot')._fullLayout.xaxis.range[1] > 50"
         )
+
+
+def test_download_is_the_table_behind_the_chart(tmp_path: Path) -> None:
+    make_run(tmp_path, run_id="demo", steps=30, epochs=3)
+    with served(tmp_path) as url, visit() as seen:
+        seen.open(f"{url}/training", charts=8)
+        with seen.page.expect_download() as waiting:
+            seen.page.locator(".st-key-csv-learning_rate button").first.click()
+        table = pd.read_csv(waiting.value.path())
+        assert waiting.value.suggested_filename == "learning_rate.csv"
+        logged = open_run(tmp_path / "demo").frame("steps")["learning_rate"]
+        assert table["value"].tolist() == pytest.approx(logged.tolist())
+
+
+def test_click_on_a_row_chooses_the_run_in_picker_and_address(tmp_path: Path) -> None:
+    make_run(tmp_path, run_id="a", steps=4, epochs=1)
+    make_run(tmp_path, run_id="b", steps=4, epochs=1)
+    with served(tmp_path) as url, visit() as seen:
+        seen.open(f"{url}/?run=a")
+        table = seen.page.locator('[data-testid="stDataFrame"]').first
+        table.wait_for()
+        rows = [run.run_id for run in list_runs(tmp_path)]
+        table.click(position={"x": 15, "y": 35 * (rows.index("b") + 1) + 17})
+        seen.page.wait_for_url("**run=b*")
+        seen.page.get_by_text("Chosen run: b").wait_for()
+        assert not seen.errors

@@ -49,6 +49,11 @@ def choose_run(run_id: str) -> None:
     st.session_state[_WANTED] = run_id
 
 
+def is_choosing() -> bool:
+    """Whether ``choose_run`` waits for the script to run as a whole; a fragment alone leaves the picker."""
+    return _WANTED in st.session_state
+
+
 def chosen_run() -> Run | None:
     """The run that the picker shows, None in an empty folder."""
     wanted = st.session_state.get(RUN)

@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from uwml_core.i18n import _
-from uwml_core.ui.frame import choose_run, chosen_run
+from uwml_core.ui.frame import choose_run, chosen_run, is_choosing
 from uwml_core.ui.status import short_status
 
 _KEY = "runs-table"
@@ -43,6 +43,8 @@ def runs_list(table: pd.DataFrame) -> None:
         selection_mode="single-row",
         selection_default=_chosen_row(table),
     )
+    if is_choosing():
+        st.rerun(scope="app")
 
 
 _ORDER = (
