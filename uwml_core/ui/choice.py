@@ -60,5 +60,7 @@ def choice(label: str, key: str, options: Sequence[str], default: str, name: Cal
         The chosen option.
     """
     adopt(key, options, default)
-    st.selectbox(label, options, format_func=name, key=key)
+    # named now: whatever asks for a name later may do so in a thread that speaks another language
+    names = {option: name(option) for option in options}
+    st.selectbox(label, options, format_func=lambda option: names.get(option, option), key=key)
     return publish(key, default)

@@ -45,6 +45,7 @@ def sheet_controls(run: Run, question: str) -> tuple[SheetFilter, int | None, st
         order = choice(_("Order"), f"sort-{question}", orders, orders[0], order_label)
     text = row.text_input(
         _("Search captions"), key="find", type="search", bind="query-params", icon=":material/search:",
+            placeholder=_("Search"),
         disabled=items.empty, width=220,
         help=None if len(items) else _("No items were logged; log them with RunLogger.log_items"),
     )  # fmt: skip

@@ -72,6 +72,7 @@ def _split_name(split: str) -> str:
 def _search(items: pd.DataFrame | None, on_map: NDArray[np.int64]) -> NDArray[np.int64]:
     text = st.text_input(
         _("Search captions"), key="find", type="search", bind="query-params", icon=":material/search:",
+        placeholder=_("Search"),
         disabled=items is None,
         help=None if items is not None else _("No items were logged; log them with RunLogger.log_items"),
     )  # fmt: skip
