@@ -103,40 +103,42 @@ def _add_lines(
     *,
     decimals: int,
 ) -> list[tuple[str, float, str]]:
-    ends = []
+    groups = dict(list(rows[np.isfinite(rows["value"])].groupby(["line", "direction"], observed=True)))
+    traces, ends = [], []
     for line in ("raw", "before", "after"):
         for direction in directions[::-1]:
-            mine = rows[(rows["line"] == line) & (rows["direction"] == direction)]
-            mine = mine[np.isfinite(mine["value"].to_numpy())]
-            if mine.empty:
+            mine = groups.get((line, direction))
+            if mine is None:
                 continue
             color = theme.direction(direction, directions)
-            figure.add_trace(_trace(mine, line, direction, color, panel))
+            traces.append(_trace(mine, line, direction, color, panel))
             if line == "after":
                 last = float(mine["value"].iloc[-1])
                 ends.append((f"{direction} {last:.{decimals}f}", last, color))
+    # As plain dictionaries, which are checked once instead of twice.
+    figure.add_traces(traces)
     return ends
 
 
-def _trace(rows: pd.DataFrame, line: str, direction: str, color: str, panel: Panel) -> go.Scatter:
+def _trace(rows: pd.DataFrame, line: str, direction: str, color: str, panel: Panel) -> dict[str, Any]:
     quantity = str(rows["quantity"].iloc[0])
     strokes: dict[str, dict[str, Any]] = {
         "raw": {"color": fade(color, 0.2 if len(rows) > _DENSE else 0.4), "width": 1},
         "before": {"color": fade(color, 0.6), "width": 1.5, "dash": "4px,3px"},
         "after": {"color": color, "width": 2},
     }
-    shape = "hv" if quantity == "weight" else "linear"
-    return go.Scatter(
-        x=floats(rows["step"]),
-        y=floats(rows["value"]),
-        customdata=floats(rows[["epoch", "n"]].to_numpy(dtype=np.float64)),
-        xaxis=panel.x,
-        yaxis=panel.y,
-        mode="lines+markers" if len(rows) == 1 else "lines",
-        name=f"{direction} {quantity} {line}",
-        line={**strokes[line], "shape": shape},
-        hovertemplate=_hover(quantity, line, direction),
-    )
+    return {
+        "type": "scatter",
+        "x": floats(rows["step"]),
+        "y": floats(rows["value"]),
+        "customdata": floats(rows[["epoch", "n"]]),
+        "xaxis": panel.x,
+        "yaxis": panel.y,
+        "mode": "lines+markers" if len(rows) == 1 else "lines",
+        "name": f"{direction} {quantity} {line}",
+        "line": {**strokes[line], "shape": "hv" if quantity == "weight" else "linear"},
+        "hovertemplate": _hover(quantity, line, direction),
+    }
 
 
 def _hover(quantity: str, line: str, direction: str) -> str:
