@@ -116,7 +116,10 @@ def weight_curve_headline(whatif: WhatIf) -> str:
 
 
 def _by_direction(rows: list[dict[Any, Any]], values: list[str]) -> str:
-    named = [f"{value} ({row['direction']})" for row, value in zip(rows, values, strict=True)]
+    text = _("{value} ({direction})")
+    named = [
+        text.format(value=value, direction=row["direction"]) for row, value in zip(rows, values, strict=True)
+    ]
     return _(" and ").join(named)
 
 

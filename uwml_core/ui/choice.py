@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 
 import streamlit as st
 
+from uwml_core.i18n import language
+
 
 def adopt(key: str, allowed: Sequence[str], default: str) -> str | None:
     """Take the address's choice into the session state before its widget is drawn.
@@ -31,7 +33,20 @@ def adopt(key: str, allowed: Sequence[str], default: str) -> str | None:
         st.session_state[key] = asked
     if st.session_state.get(key) not in allowed:
         st.session_state[key] = default
+    _rename(key)
     return asked if new and asked not in allowed else None
+
+
+def _rename(key: str) -> None:
+    """Hand the choice to the browser anew after a change of language.
+
+    The browser knows an option by its label; one that it still holds in the language before is none of the
+    options any more, and the widget would fall back to its default.
+    """
+    spoken = f"_{key}_in_language"
+    if st.session_state.get(spoken) not in (None, language()):
+        st.session_state[key] = st.session_state[key]
+    st.session_state[spoken] = language()
 
 
 def publish(key: str, default: str | None = None) -> str:
