@@ -42,12 +42,14 @@ def neighbors_record(
     """Rows of one snapshot, both directions under each other.
 
     Raises:
-        ValueError: for an unknown direction, or shapes that do not fit.
+        ValueError: without a direction, for an unknown one, or shapes that do not fit.
     """
     ids = integers(item_ids, np.int32, "item_ids")
     each = [splits] * len(ids) if isinstance(splits, str) else list(splits)
     if len(each) != len(ids):
         raise ValueError(f"{len(ids)} item_ids and {len(each)} splits; expected as many")
+    if not nearest:
+        raise ValueError("nearest={} is empty; expected what was found in one or both directions")
     parts = []
     for direction, found in nearest.items():
         check_direction(direction, directions)

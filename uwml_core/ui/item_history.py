@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -41,7 +42,10 @@ def item_card(run: Run, item_id: int, items: pd.DataFrame) -> None:
             on_click=choose_item,
             args=(None,),
         )
-        st.html(_about(item_id, items, clip="video" in run.modalities))
+        if item_id in items.index:
+            st.html(_about(dict(items.loc[item_id]), clip="video" in run.modalities))
+        else:
+            notes(_("No item of this number was logged; log items with RunLogger.log_items."))
         if run.has("snapshots"):
             st.page_link(
                 MAP_PAGE,
@@ -49,14 +53,9 @@ def item_card(run: Run, item_id: int, items: pd.DataFrame) -> None:
                 icon=":material/bubble_chart:",
                 query_params={"run": run.run_id, "item": str(item_id)},
             )
-        if item_id not in items.index:
-            notes(_("No item of this number was logged; log items with RunLogger.log_items."))
 
 
-def _about(item_id: int, items: pd.DataFrame, *, clip: bool) -> str:
-    if item_id not in items.index:
-        return ""
-    row = items.loc[item_id]
+def _about(row: dict[str, Any], *, clip: bool) -> str:
     captions = "".join(
         f'<p class="uw-caption" dir="auto">{html.escape(" ".join(text.split()))}</p>'
         for text in row["captions"]
