@@ -129,7 +129,8 @@ def test_moment_and_phases_are_marked(look):
     figure = draw(look, bands=bands, since=(6, "lagging since epoch 1"))
     texts = [note.text for note in figure.layout.annotations]
     assert {"warmup", "&lt;b&gt;", "lagging since epoch 1"} <= set(texts)
-    assert [shape.x0 for shape in figure.layout.shapes if shape.x0 == shape.x1] == [6]
+    marks = [(shape.x0, shape.yref) for shape in figure.layout.shapes if shape.x0 == shape.x1]
+    assert marks == [(6, "y domain"), (6, "y2 domain")]
 
 
 def test_steady_weights_are_not_blown_up(look):

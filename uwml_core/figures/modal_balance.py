@@ -58,7 +58,7 @@ def balance_figure(
     add_broken(figure, gaps[gaps["line"] == "raw"], theme, xaxis=top.x, yaxis=top.edge)
     _add_level(figure, bottom, 0.5, theme)
     _add_updates(figure, bottom, updates, theme)
-    _add_moment(figure, since, theme)
+    _add_moment(figure, [top, bottom], since, theme)
     fit_steps(figure, lines["step"].to_numpy())
     return figure
 
@@ -181,12 +181,15 @@ def _add_updates(figure: go.Figure, panel: Panel, updates: pd.DataFrame, theme: 
     )
 
 
-def _add_moment(figure: go.Figure, since: tuple[int, str] | None, theme: Theme) -> None:
+def _add_moment(figure: go.Figure, panels: list[Panel], since: tuple[int, str] | None, theme: Theme) -> None:
     if since is None:
         return
     step, name = since
     line = {"color": theme.muted, "width": 1}
-    figure.add_shape(type="line", xref="x", yref="paper", x0=step, x1=step, y0=0, y1=1, line=line)
+    # One line per panel: a single one would cross the title between them.
+    for panel in panels:
+        place = {"xref": panel.x, "yref": f"{panel.y} domain", "x0": step, "x1": step, "y0": 0, "y1": 1}
+        figure.add_shape(type="line", line=line, **place)
     figure.add_annotation(
         text=name,
         x=step,
