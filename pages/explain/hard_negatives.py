@@ -41,12 +41,12 @@ def item_page(run: Run, item: int) -> None:
 
 
 def body(run: Run) -> None:
-    ui.follow_clicks()
     item = ui.chosen_item()
     if item is None:
         sheet(run)
     else:
         item_page(run, item)
+    ui.follow_clicks()
 
 
 ui.follow(run, body)
