@@ -8,7 +8,7 @@ TORCH_INDEX ?=
 PYTEST_ARGS ?=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test check install screenshots clean
+.PHONY: demo test check install screenshots translations clean
 
 demo: $(VENV)/.run-ready
 	@$(BIN)/python -m uwml_core demo $(DEMO_ARGS)
@@ -28,6 +28,9 @@ check: $(VENV)/.test-ready
 screenshots: $(VENV)/.test-ready
 	@$(PYTHON) .ci/preflight.py chromium
 	@$(BIN)/python docs/screenshots.py
+
+translations: $(VENV)/.test-ready
+	@$(BIN)/python docs/translations.py
 
 $(VENV)/.run-ready: requirements.txt pyproject.toml
 	@$(PYTHON) .ci/preflight.py install

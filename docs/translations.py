@@ -1,10 +1,11 @@
 """Bring the catalogues of the app's texts up to date with the sources, and compile them.
 
-usage: python docs/translations.py
+usage: make translations
 
 Extracts every ``_()``, ``mark()`` and ``ngettext()`` into uwml_core/locale/uwml.pot, merges it into each
 language's uwml.po, where new messages wait for a translation and reworded ones are marked fuzzy, and compiles
 uwml.mo. The files hold neither dates nor line numbers: they change where a message or a translation does.
+A new language begins with an empty uwml.po in its folder and with its name in uwml_core.i18n.LANGUAGES.
 """
 
 from __future__ import annotations

@@ -54,5 +54,6 @@ def test_switch_keeps_what_was_chosen_and_visitors_do_not_mix(tmp_path: Path) ->
         assert chosen(seen, "epoch") == "第 0 轮"
         families = seen.page.evaluate("getComputedStyle(document.querySelector('h1')).fontFamily")
         assert "Noto Sans CJK SC" in families
+        assert seen.page.evaluate("document.documentElement.lang") == "zh-Hans"
         assert seen.exceptions() == []
         assert seen.foreign_hosts() == set()

@@ -10,7 +10,7 @@ import pytest
 from docs.translations import TEMPLATE, catalogue_files, extract, merge, mo_bytes, po_bytes, read
 from uwml_core.i18n import LANGUAGES
 
-HOW_TO = "run python docs/translations.py and translate what is new in uwml.po"
+HOW_TO = "run make translations and translate what is new in uwml.po"
 PLACEHOLDER = re.compile(r"%?\{[^{}]*\}|<[^<>]*>")
 HAN = "[\u3400-\u9fff]"
 HALF_WIDTH_AFTER_HAN = re.compile(f"{HAN}[,;:!?]|{HAN}\\.(?!\\w)|[,;:!?]{HAN}")

@@ -1,5 +1,7 @@
-// Tells the script that the colour scheme has changed: its charts carry their colours with them.
-export default function ({ setTriggerValue }) {
+// Tells the browser the page's language, and the script that the colour scheme has changed: its charts carry
+// their colours with them.
+export default function ({ data, setTriggerValue }) {
+  document.documentElement.lang = data.language
   const app = document.querySelector('[data-testid="stApp"]')
   let seen = getComputedStyle(app).colorScheme
   const observer = new MutationObserver(() => {
