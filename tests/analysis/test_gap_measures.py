@@ -68,7 +68,9 @@ def test_uniformity_is_the_log_of_the_mean_over_different_items(pair: tuple[np.n
         assert value == pytest.approx(math.log(sum(kernel) / len(kernel)), rel=1e-12)
 
 
-def test_separability_is_the_held_out_accuracy_of_a_ridge_classifier(pair: tuple[np.ndarray, np.ndarray]) -> None:
+def test_separability_is_the_held_out_accuracy_of_a_ridge_classifier(
+    pair: tuple[np.ndarray, np.ndarray],
+) -> None:
     x, y = pair
     points = np.concatenate([x, y])
     target = np.repeat([1, 0], len(x))
@@ -108,7 +110,9 @@ def logged(n: int, **changes: object) -> pa.Table:
 
 
 def values(gaps: pd.DataFrame) -> dict[tuple[str, str | None], float]:
-    keys = zip(gaps["measure"], gaps["modality"].astype(object).where(gaps["modality"].notna(), None), strict=True)
+    keys = zip(
+        gaps["measure"], gaps["modality"].astype(object).where(gaps["modality"].notna(), None), strict=True
+    )
     return dict(zip(keys, gaps["value"], strict=True))
 
 

@@ -170,7 +170,9 @@ def test_every_point_has_a_named_class_or_none(color_by: str, items: pd.DataFram
 
 
 def test_classes_have_the_edges_that_their_names_say() -> None:
-    frame = pd.DataFrame({"rank": [1, 1.5, 5, 5.5, 10, 10.5, np.nan], "margin": [-0.1, 0, 0.05, 0.25, 1, -1, np.nan]})
+    frame = pd.DataFrame(
+        {"rank": [1, 1.5, 5, 5.5, 10, 10.5, np.nan], "margin": [-0.1, 0, 0.05, 0.25, 1, -1, np.nan]}
+    )
     assert point_classes(frame, "rank", NAMES)[0].tolist() == [0, 1, 1, 2, 2, 3, -1]
     codes, names = point_classes(frame, "margin", NAMES)
     assert codes.tolist() == [0, 1, 2, 3, 3, 0, -1]
@@ -239,8 +241,8 @@ def test_headline_tells_first_and_last_snapshot() -> None:
     near = np.tile([[1.0, 0.0]], (8, 1)), np.tile([[0.6, 0.8]], (8, 1))
     text = map_headline(gaps(snapshot(*far, step=-1), snapshot(*near, step=30)))
     assert text == (
-        "From before training to epoch 1 pairs went from 2.00 to 0.89 apart and the centres from 2.00 to 0.89; "
-        "a straight cut tells 100.0 % of points apart."
+        "From before training to epoch 1 pairs went from 2.00 to 0.89 apart and the centres "
+        "from 2.00 to 0.89; a straight cut tells 100.0 % of points apart."
     )
 
 

@@ -22,7 +22,9 @@ def space() -> np.ndarray:
 def test_trustworthiness_equals_scikit_learn(space: np.ndarray, neighbors: int, kind: str) -> None:
     places = np.random.default_rng(0).normal(size=(90, 2)) if kind == "random" else space[:, :2]
     quality = projection_quality(space, places, neighbors=neighbors)
-    assert quality.trustworthiness == pytest.approx(trustworthiness(space, places, n_neighbors=neighbors), abs=1e-12)
+    assert quality.trustworthiness == pytest.approx(
+        trustworthiness(space, places, n_neighbors=neighbors), abs=1e-12
+    )
     assert (quality.neighbors, quality.probes, quality.points) == (neighbors, 90, 90)
 
 
@@ -30,7 +32,9 @@ def test_kept_share_is_the_overlap_of_the_nearest(space: np.ndarray) -> None:
     places, k = space[:, :2], 7
 
     def near(points: np.ndarray, i: int) -> set[int]:
-        away = [math.inf if j == i else float(np.linalg.norm(points[i] - points[j])) for j in range(len(points))]
+        away = [
+            math.inf if j == i else float(np.linalg.norm(points[i] - points[j])) for j in range(len(points))
+        ]
         return set(np.argsort(away, kind="stable")[:k].tolist())
 
     expected = sum(len(near(space, i) & near(places, i)) for i in range(90)) / (90 * k)

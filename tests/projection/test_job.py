@@ -49,7 +49,11 @@ def test_layout_has_every_point_of_every_snapshot(run: Path) -> None:
     path = project(open_run(run), PCA, reported.append)
     frame = read_projection(path)
     assert frame is not None
-    assert frame.groupby(["step", "epoch"], observed=True).size().to_dict() == {(0, 0): 24, (10, 1): 24, (20, 2): 24}
+    assert frame.groupby(["step", "epoch"], observed=True).size().to_dict() == {
+        (0, 0): 24,
+        (10, 1): 24,
+        (20, 2): 24,
+    }
     assert set(frame["modality"]) == {"image", "text"}
     assert reported == [Progress(1, 3), Progress(2, 3), Progress(3, 3)]
     assert read_parameters(path) == {"method": "pca"}

@@ -65,7 +65,9 @@ def test_few_points_take_the_neighbors_there_are() -> None:
 
 def test_collapsed_embeddings_lie_in_one_place() -> None:
     same = np.tile([[0.6, 0.8]], (12, 1))
-    np.testing.assert_array_equal(next_layout(snapshot(same, same), None, PARAMETERS).places, np.zeros((24, 2)))
+    np.testing.assert_array_equal(
+        next_layout(snapshot(same, same), None, PARAMETERS).places, np.zeros((24, 2))
+    )
 
 
 def test_one_modality_alone_is_laid_out() -> None:

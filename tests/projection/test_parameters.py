@@ -44,7 +44,14 @@ def keys(run: Path, **changed: object) -> list[str]:
 
 
 def test_each_parameter_has_its_own_key(run: Path) -> None:
-    variants = [{}, {"neighbors": 16}, {"min_dist": 0.2}, {"metric": "euclidean"}, {"seed": 1}, {"method": "pca"}]
+    variants = [
+        {},
+        {"neighbors": 16},
+        {"min_dist": 0.2},
+        {"metric": "euclidean"},
+        {"seed": 1},
+        {"method": "pca"},
+    ]
     assert len({keys(run, **changed)[-1] for changed in variants}) == len(variants)
 
 

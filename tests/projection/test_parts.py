@@ -114,7 +114,7 @@ def test_alignment_keeps_distances() -> None:
 def test_alignment_looks_at_common_points_alone() -> None:
     fixed = np.random.default_rng(2).normal(size=(10, 2))
     common = np.arange(10) < 6
-    moving = fixed + [4.0, 4.0]
+    moving = fixed + 4.0
     moving[~common] += 100.0
     np.testing.assert_allclose(align(moving, fixed, common)[common], fixed[common], atol=1e-12)
     np.testing.assert_array_equal(align(moving, fixed, np.zeros(10, bool)), moving)

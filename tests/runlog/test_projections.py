@@ -62,8 +62,14 @@ def test_layout_reads_back_as_it_was_written(run: Path) -> None:
 def test_any_tool_reads_it(run: Path) -> None:
     path = projection_path(writable_folder(run), KEY)
     write_projection(path, [placed(10, 0)], {})
-    rows = duckdb.sql(f"SELECT step, epoch, item_id, modality, x, y FROM '{path}' ORDER BY item_id").fetchall()
-    assert rows == [(10, 0, 0, "image", 5.0, 5.0), (10, 0, 1, "image", 5.0, 5.0), (10, 0, 2, "text", 5.0, 5.0)]
+    rows = duckdb.sql(
+        f"SELECT step, epoch, item_id, modality, x, y FROM '{path}' ORDER BY item_id"
+    ).fetchall()
+    assert rows == [
+        (10, 0, 0, "image", 5.0, 5.0),
+        (10, 0, 1, "image", 5.0, 5.0),
+        (10, 0, 2, "text", 5.0, 5.0),
+    ]
 
 
 def test_frame_of_layouts_in_memory_equals_the_one_from_a_file(run: Path) -> None:

@@ -30,9 +30,7 @@ def test_points_come_by_modality_and_item_with_unit_vectors() -> None:
     np.testing.assert_allclose(found.vectors, [[0.6, 0.8], [0, 1], [1, 0]], atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    "vector", [[NAN, 1.0], [np.inf, 0.0], [0.0, 0.0], [1.0], [1.0, 2.0, 3.0], None, []]
-)
+@pytest.mark.parametrize("vector", [[NAN, 1.0], [np.inf, 0.0], [0.0, 0.0], [1.0], [1.0, 2.0, 3.0], None, []])
 def test_row_without_a_usable_vector_is_left_out_and_counted(vector: list[float] | None) -> None:
     rows = [
         (1, 0, 1, "image", [1, 0], 1, "train"),

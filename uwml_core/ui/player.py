@@ -13,8 +13,9 @@ from uwml_core.ui.choice import adopt, publish
 from uwml_core.ui.text import note
 
 MOMENT = "moment"
+_PAUSED = "_playing_paused"
 PLAY_S = 1.2
-_AT, _SINCE, _NEWEST = "_played_moment", "_played_since", "_newest_moment"
+_AT, _SINCE, _STOPPED, _NEWEST = "_played_moment", "_played_since", "_stopped_at", "_newest_moment"
 
 
 def play_interval() -> float | None:
@@ -41,6 +42,9 @@ def moment_player(moments: Sequence[tuple[int, int | None]]) -> int:
         st.session_state.pop(MOMENT, None)
     st.session_state[_NEWEST] = options[-1]
     adopt(MOMENT, options, options[-1])
+    stopped_at = st.session_state.pop(_STOPPED, None)
+    if stopped_at in options:
+        st.session_state[MOMENT] = stopped_at
     if len(options) == 1:
         note(_("One snapshot, {moment}; a second one shows what moves.").format(moment=names[options[0]]))
         return int(options[0])
@@ -61,8 +65,13 @@ def _start(options: Sequence[str]) -> None:
 
 def _stop(moment: str) -> None:
     st.session_state.pop(_AT)
-    st.session_state[MOMENT] = moment
+    # the slider was not drawn meanwhile, and what is set for a widget that is not drawn gets lost
+    st.session_state[_STOPPED] = moment
     st.rerun(scope="app")
+
+
+def _pause() -> None:
+    st.session_state[_PAUSED] = True
 
 
 def _play(options: Sequence[str], names: Mapping[str, str]) -> str:
@@ -71,6 +80,8 @@ def _play(options: Sequence[str], names: Mapping[str, str]) -> str:
     Neither the slider nor the address takes part: what a slow browser sends back would lag behind.
     """
     place = options.index(st.session_state[_AT]) if st.session_state[_AT] in options else len(options) - 1
+    if st.session_state.pop(_PAUSED, False):
+        _stop(options[place])
     # a timer that comes a little early must not wait for the next turn
     if time.monotonic() - st.session_state[_SINCE] > 0.7 * PLAY_S:
         if place + 1 >= len(options):
@@ -78,7 +89,6 @@ def _play(options: Sequence[str], names: Mapping[str, str]) -> str:
         place += 1
         st.session_state[_AT], st.session_state[_SINCE] = options[place], time.monotonic()
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        if st.button(_("Pause"), icon=":material/pause:", key="pause-moments", width=96):
-            _stop(options[place])
+        st.button(_("Pause"), icon=":material/pause:", key="pause-moments", width=96, on_click=_pause)
         st.progress(place / max(len(options) - 1, 1), names[options[place]])
     return options[place]

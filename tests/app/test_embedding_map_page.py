@@ -1,0 +1,279 @@
+"""The embedding map page: each control is moved, each gap in the log is said."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.snapshots import log_run, pair_vectors
+from tests.support.synthetic import make_run
+from uwml_core.projection.job import project
+from uwml_core.projection.parameters import ProjectionParameters, chain_keys
+from uwml_core.runlog.projections import find_projection, projection_path, write_projection
+from uwml_core.runlog.reader import open_run
+from uwml_core.ui import player
+from uwml_core.ui import projection as queue_module
+from uwml_core.ui.projection import Job, ProjectionQueue
+
+MAP = "pages/explain/embedding_map.py"
+TITLE = "Map of image (circles) and text (diamonds)"
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("logs")
+    make_run(folder, run_id="one", steps=10, epochs=1, without=("items",))
+    make_run(folder, run_id="none", steps=10, epochs=1, without=("snapshots",))
+    make_run(folder, run_id="clips", steps=20, epochs=2, directions=("v2t", "t2v"))
+    # the newest: the simulated browser forgets the choice of run when a page starts over
+    make_run(folder, run_id="a", steps=60, epochs=3, items=48)
+    return folder
+
+
+@pytest.fixture
+def opened(open_page: Callable[..., Any], logs: Path) -> Any:
+    page = open_page(MAP, logs, run="a")
+    assert not page.failures
+    return page
+
+
+def numbers(values: Any) -> np.ndarray:
+    if isinstance(values, dict):
+        return np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"])
+    return np.asarray(values)
+
+
+def count(opened: Any) -> int:
+    return sum(len(numbers(trace["x"])) for trace in opened.charts()[TITLE]["data"][:2])
+
+
+def names(opened: Any) -> list[str]:
+    return [trace.get("name", "") for trace in opened.charts()[TITLE]["data"]]
+
+
+def test_page_shows_both_modalities_at_once_by_pca(opened: Any) -> None:
+    assert opened.app.session_state["method"] == "pca"
+    assert names(opened) == ["image", "text"]
+    assert count(opened) == 96
+    assert "pairs went from" in opened.text
+    assert "96 of 96 points" in opened.text
+    assert "nearest neighbors are among its" in opened.text
+    assert "n = 96 of 96 points" in opened.text
+    assert "not in itself a fault" in opened.text
+    assert {"The gap in the original space", TITLE} <= set(opened.charts())
+
+
+def test_slider_shows_another_snapshot(opened: Any) -> None:
+    before = numbers(opened.charts()[TITLE]["data"][0]["x"])
+    opened.app.select_slider(key="moment").set_value("19").run()
+    assert not opened.failures
+    after = numbers(opened.charts()[TITLE]["data"][0]["x"])
+    assert before.shape == after.shape
+    assert not np.allclose(before, after)
+    ranges = opened.charts()[TITLE]["layout"]["xaxis"]["range"]
+    assert ranges[0] < min(before.min(), after.min())
+    assert ranges[1] > max(before.max(), after.max())
+
+
+def test_play_goes_through_the_snapshots_and_stops_at_the_last(
+    opened: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(player, "PLAY_S", 0.0)
+    opened.app.button(key="play-moments").click().run()
+    seen = []
+    for _ in range(6):
+        seen.append([bar.proto.text for bar in opened.app.get("progress")])
+        if not seen[-1]:
+            break
+        opened.app.run()
+    assert [text for texts in seen for text in texts][-1] == "epoch 2"
+    assert seen[-1] == []
+    assert opened.app.session_state["moment"] == "59"
+    assert not opened.failures
+
+
+def test_pause_stays_where_it_is(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened.app.select_slider(key="moment").set_value("19").run()
+    monkeypatch.setattr(player, "PLAY_S", 1e9)
+    opened.app.button(key="play-moments").click().run()
+    monkeypatch.setattr(player, "PLAY_S", 0.0)
+    opened.app.button(key="pause-moments").click().run()
+    assert opened.app.session_state["moment"] == "19"
+    assert opened.app.select_slider(key="moment").value == "19"
+
+
+@pytest.mark.parametrize(
+    ("color", "word"),
+    [("modality", "image"), ("group", "flags & signs"), ("margin", "misaligned"), ("rank", "rank 2 to 5")],
+)
+def test_colour_by_tells_what_the_colours_mean(opened: Any, color: str, word: str) -> None:
+    opened.app.selectbox(key="color").set_value(color).run()
+    assert not opened.failures
+    key = opened.text.split('<div class="uw-key">')[1].split("</div>")[0]
+    assert word in key
+
+
+def test_split_leaves_the_other_points_out(opened: Any) -> None:
+    opened.app.selectbox(key="points").set_value("val").run()
+    assert count(opened) == 24
+    assert "24 of 96 points" in opened.text
+
+
+def test_links_join_the_worst_pairs(opened: Any) -> None:
+    opened.app.toggle(key="links").set_value(True).run()
+    assert names(opened) == ["image", "text", "pairs"]
+    assert len(numbers(opened.charts()[TITLE]["data"][2]["x"])) == 3 * 40
+
+
+def test_search_rings_what_it_finds_and_shows_one(opened: Any) -> None:
+    opened.app.text_input(key="find").set_value("THING 7,").run()
+    assert "1 of 48 items match" in opened.text
+    assert names(opened) == ["image", "text", "highlighted"]
+    opened.app.selectbox(key="found-item").set_value(7).run()
+    assert "Item 7" in opened.text
+    assert "thing 7, caption 0" in opened.text
+    opened.app.text_input(key="find").set_value("no such thing").run()
+    assert "0 of 48 items match" in opened.text
+
+
+def test_item_of_the_address_is_shown_with_its_neighbors(open_page: Callable[..., Any], logs: Path) -> None:
+    page = open_page(MAP, logs, run="a", item="7", moment="39")
+    assert not page.failures
+    assert "thing 7, caption 1 ✓ &lt;b&gt;" in page.markup
+    assert "Nearest text to its image, of 48" in page.text
+    assert "data:image/webp;base64," in page.markup
+    assert "its own" in page.text
+    assert page.app.session_state["moment"] == "39"
+    page.app.button(key="clear-item").click().run()
+    assert "Click a point" in page.text
+
+
+@pytest.mark.parametrize("item", ["999", "-1", "x", "٣", "1e3", "99999999999999"])
+def test_item_that_is_none_breaks_nothing(open_page: Callable[..., Any], logs: Path, item: str) -> None:
+    page = open_page(MAP, logs, run="a", item=item)
+    assert not page.failures
+    assert ("has no point in this snapshot" in page.text) or ("Click a point" in page.text)
+
+
+def test_run_without_snapshots_says_how_to_log_them(open_page: Callable[..., Any], logs: Path) -> None:
+    page = open_page(MAP, logs, run="none")
+    assert not page.failures
+    assert "This run has no snapshots table." in page.text
+    assert "log.log_snapshot(" in page.app.code[0].value
+
+
+def test_one_epoch_without_pictures_says_both(open_page: Callable[..., Any], logs: Path) -> None:
+    page = open_page(MAP, logs, run="one", item="3")
+    assert not page.failures
+    assert "One snapshot, epoch 0" in page.text
+    assert "too little data yet to say how they move" in page.text
+    assert "log them with RunLogger.log_items" in page.text
+
+
+def test_clips_are_named_by_their_modality(open_page: Callable[..., Any], logs: Path) -> None:
+    page = open_page(MAP, logs, run="clips", item="3")
+    assert not page.failures
+    assert "Map of video (circles) and text (diamonds)" in page.charts()
+    assert "Nearest text to its video" in page.text
+
+
+def test_broken_embeddings_give_a_page_that_says_so(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    nan = np.full((6, 4), np.nan)
+    log_run(tmp_path, "nan", [(nan, nan)])
+    log_run(tmp_path, "same", [(np.tile([[1.0, 0.0]], (6, 1)),) * 2])
+    for run in ("nan", "same"):
+        page = open_page(MAP, tmp_path, run=run)
+        assert not page.failures
+
+
+def test_computed_umap_is_shown_first(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    run = open_run(log_run(tmp_path, "a", [pair_vectors(8, seed=seed) for seed in range(2)]))
+    placed = store_umap(run)
+    page = open_page(MAP, tmp_path, run="a")
+    assert page.app.session_state["method"] == "umap"
+    np.testing.assert_array_equal(numbers(page.charts()[TITLE]["data"][0]["x"]), placed)
+    assert not page.app.button(key="play-moments").disabled
+    assert "compute-umap" not in [button.key for button in page.app.button]
+    page.app.slider(key="neighbors").set_value(30).run()
+    assert "Shown by PCA until UMAP is there." in page.text
+    assert "compute-umap" in [button.key for button in page.app.button]
+
+
+def store_umap(run: Any) -> np.ndarray:
+    """Pretend that UMAP was computed; returns the horizontal places of the newest first modality."""
+    from uwml_core.runlog.projections import placed_snapshots, read_projection
+
+    frame = read_projection(project(run, ProjectionParameters(method="pca")))
+    assert frame is not None
+    frame["x"] += 100
+    key = chain_keys(run, ProjectionParameters())[-1]
+    write_projection(projection_path(run.path / "projections", key), placed_snapshots(frame), {})
+    newest = frame[(frame["step"] == frame["step"].max()) & (frame["modality"] == "image")]
+    return newest["x"].to_numpy()
+
+
+def test_grown_run_shows_umap_of_what_it_was(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    path = log_run(tmp_path, "a", [pair_vectors(8, seed=seed) for seed in range(3)])
+    last = sorted((path / "snapshots").iterdir())[-1]
+    kept = last.rename(tmp_path / "kept")
+    store_umap(open_run(path))
+    kept.rename(last)
+    page = open_page(MAP, tmp_path, run="a", moment="10")
+    assert "The run has grown since" in page.text
+    assert count(page) == 16
+
+
+def test_read_only_app_shows_but_does_not_start(open_page: Callable[..., Any], logs: Path) -> None:
+    page = open_page(MAP, logs, read_only=True, run="a", method="umap")
+    assert not page.failures
+    assert "compute-umap" not in [button.key for button in page.app.button]
+    assert "this app may not start it" in page.text
+
+
+@pytest.fixture
+def fake_queue(monkeypatch: pytest.MonkeyPatch) -> Iterator[ProjectionQueue]:
+    queue = ProjectionQueue()
+    monkeypatch.setattr(sys.modules["uwml_core.ui.layout_choice"], "queue", queue)
+    yield queue
+    queue.close()
+
+
+def test_button_starts_umap_and_cancel_ends_it(
+    open_page: Callable[..., Any], logs: Path, fake_queue: ProjectionQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sleeping = ["sleep", "600"]
+    monkeypatch.setattr(queue_module, "project_command", lambda *_args: sleeping)
+    page = open_page(MAP, logs, run="a", method="umap")
+    page.app.button(key="compute-umap").click().run()
+    assert not page.failures
+    key = chain_keys(open_run(logs / "a"), ProjectionParameters())[-1]
+    job = fake_queue.job(key)
+    assert isinstance(job, Job)
+    assert job.waits
+    assert [bar.proto.text for bar in page.app.get("progress")] == ["UMAP is loading and finds the neighbors"]
+    page.app.button(key="cancel-umap").click().run()
+    assert job.state == "cancelled"
+    assert "compute-umap" in [button.key for button in page.app.button]
+
+
+def test_failed_umap_says_why(
+    open_page: Callable[..., Any], logs: Path, fake_queue: ProjectionQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        queue_module, "project_command", lambda *_args: ["sh", "-c", "echo '<i>no room' >&2; exit 2"]
+    )
+    run = open_run(logs / "a")
+    key = chain_keys(run, ProjectionParameters())[-1]
+    job = fake_queue.start(run.path, key, ProjectionParameters())
+    while job.waits:
+        pass
+    page = open_page(MAP, logs, run="a", method="umap")
+    assert "&lt;i&gt;no room" in page.markup
+    assert page.app.error[0].value == "UMAP could not be computed."
+    assert find_projection(run.path, key) is None

@@ -1,0 +1,92 @@
+"""The embedding map in a real browser: what a visitor clicks, plays and sends to a teammate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.browser import Visit, served, visit
+from tests.support.synthetic import make_run
+
+pytestmark = pytest.mark.browser
+
+PLOT = ".st-key-plot-map .uwml-plot"
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("logs")
+    make_run(folder, run_id="a", steps=80, epochs=4, items=64)
+    make_run(folder, run_id="other", steps=20, epochs=2)
+    with served(folder) as url:
+        yield f"{url}/embedding_map"
+
+
+def place_of(seen: Visit, trace: int, row: int) -> tuple[float, float]:
+    """Where a point is on the screen."""
+    script = f"""() => {{
+      const plot = document.querySelector("{PLOT}")
+      const layout = plot._fullLayout, trace = plot._fullData[{trace}]
+      const box = plot.querySelector(".nsewdrag").getBoundingClientRect()
+      const place = (axis, values) => layout[axis].l2p(values[{row}])
+      return [box.x + place("xaxis", trace.x), box.y + place("yaxis", trace.y)]
+    }}"""
+    x, y = seen.page.evaluate(script)
+    return x, y
+
+
+def item_of(seen: Visit, trace: int, row: int) -> int:
+    return int(
+        seen.page.evaluate(f"document.querySelector('{PLOT}')._fullData[{trace}].customdata[{row}][0]")
+    )
+
+
+def test_a_click_shows_the_item_and_its_address_shows_the_same_to_a_teammate(address: str) -> None:
+    with visit() as seen:
+        seen.open(f"{address}?run=a&moment=19&color=margin", charts=2)
+        x, y = place_of(seen, 1, 5)
+        seen.page.mouse.move(x, y)
+        seen.page.locator(f"{PLOT} .hovertext").wait_for()
+        seen.page.mouse.click(x, y)
+        seen.page.locator(".uw-item").wait_for()
+        seen.settle(charts=2)
+        told = seen.page.locator(".st-key-card-point").inner_text()
+        copied = seen.page.url
+        assert f"item={item_of(seen, 1, 5)}" in copied
+        assert not seen.errors
+    with visit() as teammate:
+        teammate.open(copied, charts=2)
+        assert teammate.page.locator(".st-key-card-point").inner_text() == told
+        assert "epoch 0" in teammate.page.locator(".st-key-moment").inner_text()
+        assert "misaligned" in teammate.page.locator(".uw-key").inner_text()
+        assert not teammate.errors
+        assert not teammate.exceptions()
+        assert not teammate.foreign_hosts()
+
+
+def test_playing_moves_the_points_and_ends_at_the_last_snapshot(address: str) -> None:
+    with visit() as seen:
+        seen.open(f"{address}?run=a&moment=19", charts=2)
+        before = place_of(seen, 0, 0)
+        seen.page.evaluate(f"document.querySelector('{PLOT}').mark = 'same'")
+        seen.page.get_by_role("button", name="Play").click()
+        seen.page.locator(".st-key-pause-moments").wait_for()
+        seen.page.locator(".st-key-play-moments").wait_for(timeout=60_000)
+        seen.settle(charts=2)
+        assert "moment" not in seen.page.url
+        assert "run=a" in seen.page.url
+        assert place_of(seen, 0, 0) != before
+        # the chart was never built anew, so zoom and hover survive
+        assert seen.page.evaluate(f"document.querySelector('{PLOT}').mark") == "same"
+        assert not seen.errors
+
+
+def test_links_lead_to_the_item_s_history_and_back(address: str) -> None:
+    with visit() as seen:
+        seen.open(f"{address}?run=a&item=7", charts=2)
+        seen.page.get_by_role("link", name="Its hardest negatives over the epochs").click()
+        seen.page.wait_for_url("**/hard_negatives?*item=7*")
+        seen.settle()
+        assert "run=a" in seen.page.url
+        assert not seen.exceptions()

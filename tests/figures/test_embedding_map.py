@@ -1,0 +1,145 @@
+"""The map draws every point once, in its place, its colour and its shape; the gap a panel per measure."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from uwml_core.analysis.gap_measures import MEASURES
+from uwml_core.analysis.map_classes import COLOR_BY
+from uwml_core.figures.embedding_map import GLIDE, embedding_map_figure, shortened
+from uwml_core.figures.gap_measures import gap_measures_figure, measure_name
+from uwml_core.figures.map_colors import class_colors
+
+NAMES = ("image", "text")
+RANGES = ((-1.0, 5.0), (-2.0, 2.0))
+NASTY = '<b onclick="x">%{x} & \u202bعربي\u202c\nline</b>'
+
+
+@pytest.fixture
+def points():
+    return pd.DataFrame(
+        {
+            "x": [0.0, 1.0, 2.0, 3.0],
+            "y": [1.0, 0.0, -1.0, 0.5],
+            "item_id": [5, 6, 5, 6],
+            "modality": ["image", "image", "text", "text"],
+            "group": ["a", NASTY, "a", NASTY],
+            "caption": [NASTY, "", NASTY, ""],
+            "margin": [0.1, np.nan, -0.2, 0.3],
+            "rank": [1.0, np.nan, 4.0, 1.5],
+        }
+    )
+
+
+def draw(points, look, **changed):
+    codes = np.array([0, -1, 1, 1])[: len(points)]
+    options = {"modalities": NAMES, "ranges": RANGES, **changed}
+    return embedding_map_figure(points, codes, ["#111111", "#222222"], look, **options)
+
+
+def test_each_modality_is_a_trace_with_a_shape_of_its_own(points, look):
+    figure = draw(points, look)
+    image, text = figure.data
+    assert (image.name, text.name) == NAMES
+    assert (image.type, text.type) == ("scattergl", "scattergl")
+    assert image.marker.symbol != text.marker.symbol
+    assert image.x.tolist() == [0, 1]
+    assert text.y.tolist() == [-1, 0.5]
+    assert image.x.dtype == text.marker.color.dtype == np.float32
+    assert image.marker.color.tolist() == [0, -1]
+    assert text.customdata[:, 0].tolist() == [5, 6]
+    assert image.meta == text.meta == GLIDE
+
+
+def test_axes_hold_the_same_range_at_every_snapshot_with_equal_scale(points, look):
+    for rows in (points, points.iloc[:2]):
+        layout = draw(rows, look).layout
+        assert (tuple(layout.xaxis.range), tuple(layout.yaxis.range)) == RANGES
+        assert layout.yaxis.scaleanchor == "x"
+        assert not layout.xaxis.showticklabels
+
+
+def test_text_from_the_log_stays_text(points, look):
+    text = draw(points, look).data[0].text[0]
+    assert "<b" not in text.replace("<br>", "")
+    assert "&lt;b onclick=&quot;x&quot;&gt;" in text
+    assert "\n" not in text
+
+
+def test_long_caption_is_cut():
+    assert shortened("ä" * 500) == "ä" * 90 + "…"
+    assert shortened("short\ttext") == "short text"
+
+
+def test_links_rings_and_the_chosen_item_are_drawn_on_top(points, look):
+    links = pd.DataFrame({"x_0": [0.0, 1.0], "y_0": [1.0, 0.0], "x_1": [2.0, 3.0], "y_1": [-1.0, 0.5]})
+    figure = draw(points, look, links=links, found=points.iloc[:1], chosen=points.iloc[1:2])
+    kinds = [(trace.mode, len(trace.x)) for trace in figure.data]
+    assert kinds == [("markers", 2), ("markers", 2), ("lines", 6), ("markers", 1), ("markers", 1)]
+    line = figure.data[2]
+    assert line.x[:2].tolist() == [0, 2]
+    assert np.isnan(line.x[2])
+    assert figure.data[4].marker.color == look.accent
+    assert figure.data[0].marker.opacity < draw(points, look).data[0].marker.opacity
+
+
+def test_nothing_to_draw_is_said(points, look):
+    figure = draw(points.iloc[:0], look)
+    assert not figure.data
+    assert "No point" in figure.layout.annotations[0].text
+
+
+@pytest.mark.parametrize("color_by", COLOR_BY)
+def test_classes_have_different_colours(color_by, look):
+    most = {"modality": 2, "group": 10}.get(color_by, 4)
+    colors = class_colors(color_by, most, look)
+    assert len(set(colors)) == len(colors) == most
+
+
+@pytest.fixture
+def gaps():
+    rows = []
+    for step, epoch in ((-1, -1), (9, 0), (19, 1)):
+        for measure in MEASURES:
+            names = (None,) if measure != "uniformity" else (*NAMES, "across")
+            rows += [(step, epoch, measure, name, 0.1 * step, 8) for name in names]
+    return pd.DataFrame(rows, columns=["step", "epoch", "measure", "modality", "value", "n"])
+
+
+def test_each_measure_has_a_panel_and_the_shown_snapshot_a_ring(gaps, look):
+    figure = gap_measures_figure(gaps, look, modalities=NAMES, step=9)
+    lines = [trace for trace in figure.data if trace.mode == "lines+markers"]
+    rings = [trace for trace in figure.data if trace.mode == "markers"]
+    assert len(lines) == 7
+    assert [trace.x.tolist() for trace in lines] == [[-1, 0, 1]] * 7
+    assert len({trace.xaxis for trace in lines}) == len(rings) == 5
+    assert all(set(ring.x.tolist()) == {0} for ring in rings)
+    titles = [note.text for note in figure.layout.annotations]
+    assert all(measure_name(measure) in titles for measure in MEASURES)
+
+
+def test_panels_do_not_overlap(gaps, look):
+    layout = gap_measures_figure(gaps, look, modalities=NAMES).layout
+    boxes = [(layout[f"xaxis{k}"].domain, layout[f"yaxis{k}"].domain) for k in ("", "2", "3", "4", "5")]
+    for i, (x, y) in enumerate(boxes):
+        assert 0 <= x[0] < x[1] <= 1 + 1e-9
+        for other_x, other_y in boxes[:i]:
+            apart = x[0] >= other_x[1] or other_x[0] >= x[1] or y[0] >= other_y[1] or other_y[0] >= y[1]
+            assert apart
+
+
+def test_steps_stand_in_for_epochs_that_were_not_logged(gaps, look):
+    figure = gap_measures_figure(gaps.assign(epoch=None), look, modalities=NAMES)
+    assert figure.data[0].x.tolist() == [-1, 9, 19]
+
+
+def test_measures_that_are_not_finite_leave_gaps_and_an_empty_frame_is_said(gaps, look):
+    gaps.loc[gaps["step"] == 9, "value"] = np.nan
+    figure = gap_measures_figure(gaps, look, modalities=NAMES, step=9)
+    assert json.loads(figure.to_json())
+    assert not gap_measures_figure(gaps.assign(value=np.nan), look, modalities=NAMES).data
+    assert not gap_measures_figure(gaps.iloc[:0], look, modalities=NAMES).data
