@@ -27,7 +27,7 @@ SHOWN_KEYWORDS = {"help", "placeholder", "label", "title", "title_text", "hovert
 SHOWN_IN_FIGURES = {*SHOWN_KEYWORDS, "name", "text"}
 # The same in every language, or the value of something that is not shown.
 NAMES = {"CSV", "UWML", "Lens", "UMAP", "PCA", "YAML", "Python", "InfoNCE", "VSE", "nbsp", "fullData"}
-NOT_TEXT = re.compile(r"<[^>]*>|%\{[^}]*\}|:material/\w+:")
+NOT_TEXT = re.compile(r"<[^>]*>|%\{[^}]*\}|:material/\w+:|#[0-9a-f]{6}")
 WORD = re.compile(r"[A-Za-z]{2,}")
 
 
@@ -120,6 +120,10 @@ def words(node: ast.AST | None) -> list[str]:
 
 def shown_literals(tree: ast.Module, keywords: set[str] = SHOWN_KEYWORDS) -> Iterator[ast.expr]:
     for node in ast.walk(tree):
+        if isinstance(node, ast.Dict) and keywords is SHOWN_IN_FIGURES:
+            for key, value in zip(node.keys, node.values, strict=True):
+                if isinstance(key, ast.Constant) and key.value in keywords:
+                    yield value
         if not isinstance(node, ast.Call):
             continue
         called = name_of(node.func)
@@ -149,6 +153,7 @@ def test_the_check_for_shown_texts_sees_what_it_should() -> None:
     assert found('st.button("Press", help="Do it")') == 2
     assert found('element("p", f"Item {n}", "uw-note")') == 1
     assert found('st.button(_("Press"), key="press", icon=":material/home:")') == 0
+    assert found('{"type": "scatter", "name": "Loss", "mode": "lines"}') == 1
     assert found('go.Scatter(hovertemplate=f"<b>{d}</b> %{{y:.3f}}<extra></extra>", name=_("x"))') == 0
 
 

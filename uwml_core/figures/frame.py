@@ -1,4 +1,7 @@
-"""What every figure has in common: an empty canvas, titles, labels that don't overlap."""
+"""What every figure has in common: an empty canvas, titles, labels that don't overlap.
+
+What is called a figure here may be a ``draft.Draft`` too.
+"""
 
 from __future__ import annotations
 
@@ -17,22 +20,24 @@ MARGIN = {"l": 56, "r": 64, "t": 28, "b": 44}
 
 def canvas(theme: Theme, *, height: int, title: str = "", unit: str = "", **margin: int) -> go.Figure:
     """A figure with the page's look, a title on the left and its unit in a quieter colour, both optional."""
-    # one construction: each later update of the layout would be checked against the whole template
-    return go.Figure(
-        layout={
-            "template": theme.template,
-            "height": height,
-            "margin": {**MARGIN, "t": MARGIN["t"] if title or unit else 10, **margin},
-            "uirevision": UI_REVISION,
-            "title": {
-                "text": titled(title, unit, theme),
-                "y": 1.0,
-                "yref": "container",
-                "yanchor": "top",
-                "pad": {"t": 6},
-            },
-        }
-    )
+    return go.Figure(layout=layout_of(theme, height=height, title=title, unit=unit, **margin))
+
+
+def layout_of(theme: Theme, *, height: int, title: str = "", unit: str = "", **margin: int) -> dict[str, Any]:
+    """The layout of a canvas as plain dictionaries."""
+    return {
+        "template": theme.template,
+        "height": height,
+        "margin": {**MARGIN, "t": MARGIN["t"] if title or unit else 10, **margin},
+        "uirevision": UI_REVISION,
+        "title": {
+            "text": titled(title, unit, theme),
+            "y": 1.0,
+            "yref": "container",
+            "yanchor": "top",
+            "pad": {"t": 6},
+        },
+    }
 
 
 def titled(title: str, unit: str, theme: Theme) -> str:
@@ -101,8 +106,8 @@ def end_labels(
         axis: fields of the annotation that place it, such as ``xref``.
     """
     labels = [label for label in labels if np.isfinite(label[1])]
-    margin = figure.layout.margin
-    plot_px = plot_px or figure.layout.height - margin.t - margin.b
+    margin = figure.layout["margin"]
+    plot_px = plot_px or figure.layout["height"] - margin["t"] - margin["b"]
     scale = plot_px / (span[1] - span[0]) if span[1] > span[0] else 0.0
     shifts = spread_labels([(value - span[0]) * scale for _text, value, _color in labels])
     for (text, value, color), shift in zip(labels, shifts, strict=True):

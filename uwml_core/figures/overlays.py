@@ -1,4 +1,7 @@
-"""What is drawn on top of a series over steps: phases, events, reference lines, broken values."""
+"""What is drawn on top of a series over steps: phases, events, reference lines, broken values.
+
+What is called a figure here may be a ``draft.Draft`` too.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ def add_phases(figure: go.Figure, bands: pd.DataFrame | None, theme: Theme) -> N
                 y0=0,
                 y1=1,
                 layer="below",
-                line_width=0,
+                line={"width": 0},
                 fillcolor=fade(theme.ghost, 0.12),
             )
         figure.add_annotation(
@@ -60,17 +63,18 @@ def add_events(figure: go.Figure, marks: pd.DataFrame | None, theme: Theme) -> N
     color = np.where(marks["level"].isin(["warning", "error"]), theme.warning, theme.muted)
     lines = [_event_line(mark) for mark in marks.to_dict("records")]
     figure.add_trace(
-        go.Scatter(
-            x=floats(marks["step"]),
-            y=np.zeros(len(marks), np.float32),
-            yaxis=EDGE_AXIS,
-            mode="markers",
-            name=_("events"),
-            marker={"symbol": "triangle-up", "size": 9, "color": color.tolist()},
-            customdata=lines,
-            hovertemplate=_("step %{x:,}<br>%{customdata}") + "<extra></extra>",
-            cliponaxis=False,
-        )
+        {
+            "type": "scatter",
+            "x": floats(marks["step"]),
+            "y": np.zeros(len(marks), np.float32),
+            "yaxis": EDGE_AXIS,
+            "mode": "markers",
+            "name": _("events"),
+            "marker": {"symbol": "triangle-up", "size": 9, "color": color.tolist()},
+            "customdata": lines,
+            "hovertemplate": _("step %{x:,}<br>%{customdata}") + "<extra></extra>",
+            "cliponaxis": False,
+        }
     )
 
 
@@ -120,21 +124,22 @@ def add_broken(
     broken = rows["value"].to_numpy(dtype=np.float64)
     direction = rows["direction"].astype(object).where(rows["direction"].notna(), "")
     figure.add_trace(
-        go.Scatter(
-            x=floats(rows["step"]),
-            y=np.where(broken == -np.inf, 0, 1).astype(np.float32),
-            xaxis=xaxis,
-            yaxis=yaxis,
-            mode="markers",
-            name=_("not finite"),
-            marker={
+        {
+            "type": "scatter",
+            "x": floats(rows["step"]),
+            "y": np.where(broken == -np.inf, 0, 1).astype(np.float32),
+            "xaxis": xaxis,
+            "yaxis": yaxis,
+            "mode": "markers",
+            "name": _("not finite"),
+            "marker": {
                 "symbol": "line-ns-open",
                 "size": 9,
                 "color": theme.warning,
                 "line": {"width": 1.5, "color": theme.warning},
             },
-            customdata=[f"{d} {v}".strip() for d, v in zip(direction, broken, strict=True)],
-            hovertemplate=_("step %{x:,}: %{customdata}") + "<extra></extra>",
-            cliponaxis=False,
-        )
+            "customdata": [f"{d} {v}".strip() for d, v in zip(direction, broken, strict=True)],
+            "hovertemplate": _("step %{x:,}: %{customdata}") + "<extra></extra>",
+            "cliponaxis": False,
+        }
     )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from uwml_core.analysis.bands import BAND_NAMES, band_label
-from uwml_core.figures.frame import canvas, floats, say_empty
-from uwml_core.figures.theme import UI_REVISION, Theme, fade
+from uwml_core.figures.draft import Draft, axis_number
+from uwml_core.figures.frame import floats, say_empty
+from uwml_core.figures.theme import Theme, fade
 from uwml_core.i18n import _
 
 
@@ -24,9 +26,9 @@ def bands_figure(
         directions: the run's directions.
         height: pixels.
     """
-    figure = canvas(theme, height=height, l=84, r=24, t=34)
+    figure = Draft(theme, height=height, l=84, r=24, t=34)
     if bands_frame.empty or not np.isfinite(bands_frame["share_before"]).any():
-        return say_empty(figure, theme, _("No gradient share logged"))
+        return say_empty(figure, theme, _("No gradient share logged")).figure()
     names = {"before": _("in use"), "after": _("tried")}
     bars = [(d, when) for d in directions for when in ("before", "after")]
     labels = [f"{d} {names[when]}" for d, when in bars]
@@ -34,18 +36,20 @@ def bands_figure(
         rows = bands_frame[bands_frame["band"] == band].set_index("direction").reindex(directions)
         share = np.array([rows.loc[d, f"share_{when}"] for d, when in bars], dtype=np.float64) * 100.0
         extra = np.array([[rows.loc[d, f"share_{w}_sd"] * 100.0, rows.loc[d, "steps"]] for d, w in bars])
-        figure.add_trace(_band_bars(labels, share, extra, band_label(str(band)), theme.bands[place]))
-        figure.data[-1].textfont = {"color": theme.on_bands[place], "size": 12}
+        bars_of_band = _band_bars(labels, share, extra, band_label(str(band)), theme.bands[place])
+        figure.add_trace({**bars_of_band, "textfont": {"color": theme.on_bands[place], "size": 12}})
     figure.update_layout(barmode="stack", bargap=0.28)
     _name_bands(figure, theme)
     figure.update_xaxes(
-        range=[0, 100], tickvals=[0, 25, 50, 75, 100], title_text=_("% of the direction's gradient")
+        range=[0, 100],
+        tickvals=[0, 25, 50, 75, 100],
+        title={"text": _("% of the direction's gradient")},
     )
     figure.update_yaxes(autorange="reversed", showgrid=False, ticks="")
-    return figure
+    return figure.figure()
 
 
-def _name_bands(figure: go.Figure, theme: Theme) -> None:
+def _name_bands(figure: Draft, theme: Theme) -> None:
     keys = [
         f'<span style="color:{color}">■</span> {band_label(name)}'
         for name, color in zip(BAND_NAMES, theme.bands, strict=True)
@@ -54,22 +58,25 @@ def _name_bands(figure: go.Figure, theme: Theme) -> None:
     figure.add_annotation(text="&nbsp;&nbsp;&nbsp;".join(keys), showarrow=False, yshift=6, **place)
 
 
-def _band_bars(labels: list[str], share: np.ndarray, extra: np.ndarray, band: str, color: str) -> go.Bar:
-    return go.Bar(
-        y=labels,
-        x=floats(share),
-        orientation="h",
-        name=band,
-        marker={"color": color, "line": {"width": 0}},
-        text=[f"{value:.0f} %" if value >= 8 else "" for value in share],
-        textposition="inside",
-        insidetextanchor="middle",
-        textangle=0,
-        customdata=floats(extra),
-        hovertemplate=f"<b>%{{y}}</b> {band} %{{x:.1f}} %<br>"
+def _band_bars(
+    labels: list[str], share: np.ndarray, extra: np.ndarray, band: str, color: str
+) -> dict[str, Any]:
+    return {
+        "type": "bar",
+        "y": labels,
+        "x": floats(share),
+        "orientation": "h",
+        "name": band,
+        "marker": {"color": color, "line": {"width": 0}},
+        "text": [f"{value:.0f} %" if value >= 8 else "" for value in share],
+        "textposition": "inside",
+        "insidetextanchor": "middle",
+        "textangle": 0,
+        "customdata": floats(extra),
+        "hovertemplate": f"<b>%{{y}}</b> {band} %{{x:.1f}} %<br>"
         + _("spread over steps %{customdata[0]:.1f}, n = %{customdata[1]:,.0f} steps")
         + "<extra></extra>",
-    )
+    }
 
 
 def weights_figure(
@@ -91,35 +98,37 @@ def weights_figure(
     """
     counts = weights_frame[["count_before", "count_after"]].to_numpy()
     if not counts.size or not counts.any():
-        return say_empty(canvas(theme, height=height, t=16), theme, _("No weight logged"))
-    figure = make_subplots(rows=1, cols=2, shared_yaxes=True, horizontal_spacing=0.06)
-    figure.update_layout(canvas(theme, height=height, unit=_("anchors per 0.05"), r=16, t=28).layout)
-    figure.update_layout(template=theme.template, uirevision=UI_REVISION)
+        return say_empty(Draft(theme, height=height, t=16), theme, _("No weight logged")).figure()
+    figure = Draft(theme, height=height, unit=_("anchors per 0.05"), r=16, t=28)
+    figure.pair(spacing=0.06)
     used = float(weights_frame["left"].to_numpy()[counts.any(axis=1)].max()) + 0.1
     for column, direction in enumerate(directions, start=1):
         rows = weights_frame[weights_frame["direction"] == direction]
-        color = theme.direction(direction, directions)
-        figure.add_trace(_steps(rows, "count_before", theme.ghost, _("in use"), 0.25), row=1, col=column)
-        figure.add_trace(
-            _steps(rows, "count_after", color, f"{direction} {_('tried')}", 0.0), row=1, col=column
-        )
+        color, number = theme.direction(direction, directions), axis_number(column)
+        axes = {"xaxis": f"x{number}", "yaxis": f"y{number}"}
+        figure.add_trace({**_steps(rows, "count_before", theme.ghost, _("in use"), 0.25), **axes})
+        figure.add_trace({**_steps(rows, "count_after", color, f"{direction} {_('tried')}", 0.0), **axes})
         if max_weight is not None:
-            line = {"color": theme.muted, "width": 1, "dash": "dot"}
-            figure.add_vline(max_weight, row=1, col=column, line=line)
-            _name_panel(figure, column, _("clamp"), theme.muted, x=max_weight)
-        _name_panel(figure, column, direction, color)
+            _add_clamp(figure, number, max_weight, theme)
+        _name_panel(figure, number, direction, color)
     right = max(used, 1.5) if max_weight is None else max(used, max_weight + 0.1)
-    figure.update_xaxes(title_text=_("weight, 1 = average pair"), range=[0, right], nticks=6)
+    figure.update_xaxes(title={"text": _("weight, 1 = average pair")}, range=[0, right], nticks=6)
     figure.update_yaxes(rangemode="tozero", tickformat="~s", nticks=5)
-    return figure
+    return figure.figure()
 
 
-def _name_panel(figure: go.Figure, column: int, text: str, color: str, x: float | None = None) -> None:
-    axis = "" if column == 1 else str(column)
+def _add_clamp(figure: Draft, number: str, at: float, theme: Theme) -> None:
+    line = {"color": theme.muted, "width": 1, "dash": "dot"}
+    place = {"xref": f"x{number}", "yref": f"y{number} domain", "x0": at, "x1": at, "y0": 0, "y1": 1}
+    figure.add_shape(type="line", line=line, **place)
+    _name_panel(figure, number, _("clamp"), theme.muted, x=at)
+
+
+def _name_panel(figure: Draft, number: str, text: str, color: str, x: float | None = None) -> None:
     figure.add_annotation(
         text=text,
-        xref=f"x{axis} domain" if x is None else f"x{axis}",
-        yref=f"y{axis} domain",
+        xref=f"x{number} domain" if x is None else f"x{number}",
+        yref=f"y{number} domain",
         x=0 if x is None else x,
         y=1,
         xanchor="left" if x is None else "right",
@@ -130,17 +139,18 @@ def _name_panel(figure: go.Figure, column: int, text: str, color: str, x: float 
     )
 
 
-def _steps(rows: pd.DataFrame, column: str, color: str, name: str, fill: float) -> go.Scatter:
+def _steps(rows: pd.DataFrame, column: str, color: str, name: str, fill: float) -> dict[str, Any]:
     left, count = rows["left"].to_numpy(), rows[column].to_numpy()
-    return go.Scatter(
-        x=floats(left),
-        y=floats(count),
-        mode="lines",
-        line={"color": color, "width": 1.0 if fill else 1.8, "shape": "hv"},
-        fill="tozeroy" if fill else "none",
-        fillcolor=fade(color, fill),
-        name=name,
-        hovertemplate=f"<b>{name}</b> "
+    return {
+        "type": "scatter",
+        "x": floats(left),
+        "y": floats(count),
+        "mode": "lines",
+        "line": {"color": color, "width": 1.0 if fill else 1.8, "shape": "hv"},
+        "fill": "tozeroy" if fill else "none",
+        "fillcolor": fade(color, fill),
+        "name": name,
+        "hovertemplate": f"<b>{name}</b> "
         + _("weight from %{x:.2f}: n = %{y:,.0f} anchors")
         + "<extra></extra>",
-    )
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import plotly.graph_objects as go
 
@@ -117,6 +118,7 @@ _DARK = {
 }
 
 
+@lru_cache
 def theme(base: str) -> Theme:
     """Theme of a light or a dark page.
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
+from uwml_core.figures.draft import Draft, axis_number
 from uwml_core.figures.frame import (
-    canvas,
     end_labels,
     finite_span,
     fit_axes,
@@ -18,8 +19,11 @@ from uwml_core.figures.frame import (
     titled,
 )
 from uwml_core.figures.overlays import add_broken, add_edge_axis, add_events, add_phases, add_references
-from uwml_core.figures.theme import UI_REVISION, Theme, fade
+from uwml_core.figures.theme import Theme, fade
 from uwml_core.i18n import _
+
+# Between two panels of retrieval, as a share of the plot; holds the lower one's title.
+_SPACING = 0.1
 
 
 def line_figure(
@@ -52,11 +56,11 @@ def line_figure(
     Returns:
         The figure; values that are not finite are ticks at the edge.
     """
-    figure = canvas(theme, height=height, title=title, unit=unit)
+    figure = Draft(theme, height=height, title=title, unit=unit)
     add_edge_axis(figure)
-    figure.update_xaxes(title_text=_("step"), tickformat="~s")
+    figure.update_xaxes(title={"text": _("step")}, tickformat="~s")
     if series.empty:
-        return say_empty(figure, theme)
+        return say_empty(figure, theme).figure()
     add_phases(figure, bands, theme)
     add_references(figure, references, theme)
     if smooth is not None:
@@ -69,11 +73,11 @@ def line_figure(
     span = finite_span(series["value"].to_numpy(), levels)
     fit_axes(figure, series["step"].to_numpy(), span)
     end_labels(figure, ends, span)
-    return figure
+    return figure.figure()
 
 
 def _add_lines(
-    figure: go.Figure,
+    figure: Draft,
     series: pd.DataFrame,
     theme: Theme,
     directions: tuple[str, str],
@@ -91,16 +95,17 @@ def _add_lines(
         name = None if code < 0 else str(series["direction"].cat.categories[code])
         color = theme.direction(name, directions)
         figure.add_trace(
-            go.Scatter(
-                x=floats(series["step"].to_numpy()[rows]),
-                y=floats(value[rows]),
-                customdata=floats(series[["epoch", "n"]].to_numpy(dtype=np.float64)[rows]),
-                mode="lines+markers" if len(rows) == 1 else "lines",
-                name=name or _("total"),
-                line={"color": color, "width": width},
-                opacity=opacity,
-                hovertemplate=_hover(series, name),
-            )
+            {
+                "type": "scatter",
+                "x": floats(series["step"].to_numpy()[rows]),
+                "y": floats(value[rows]),
+                "customdata": floats(series[["epoch", "n"]].to_numpy(dtype=np.float64)[rows]),
+                "mode": "lines+markers" if len(rows) == 1 else "lines",
+                "name": name or _("total"),
+                "line": {"color": color, "width": width},
+                "opacity": opacity,
+                "hovertemplate": _hover(series, name),
+            }
         )
         only = len(np.unique(codes)) == 1
         number = short_number(float(value[rows[-1]]))
@@ -156,50 +161,37 @@ def retrieval_figure(
     """
     metrics = list(dict.fromkeys(curves["metric"]))
     if not metrics:
-        return say_empty(canvas(theme, height=height), theme, _("No evaluation yet"))
-    figure = make_subplots(rows=len(metrics), cols=1, shared_xaxes=True, vertical_spacing=0.1)
-    figure.update_layout(canvas(theme, height=height, t=28).layout)
-    figure.update_layout(template=theme.template, uirevision=UI_REVISION)
-    panel_px = (height - 72) * (1 - 0.1 * (len(metrics) - 1)) / len(metrics)
+        return say_empty(Draft(theme, height=height), theme, _("No evaluation yet")).figure()
+    figure = Draft(theme, height=height, t=28)
+    figure.stack(len(metrics), spacing=_SPACING)
+    panel_px = (height - 72) * (1 - _SPACING * (len(metrics) - 1)) / len(metrics)
     for row, metric in enumerate(metrics, start=1):
-        _add_panel(figure, curves[curves["metric"] == metric], row, theme, directions)
-        _label_panel(
-            figure, curves[curves["metric"] == metric], row, theme, directions=directions, px=panel_px
-        )
+        _add_panel(figure, curves[curves["metric"] == metric], row, theme, directions=directions, px=panel_px)
     few = sorted(set(curves["step"])) if curves["step"].nunique() <= 6 else None
     figure.update_xaxes(tickformat="~s" if few is None else ",d", nticks=6, tickvals=few)
-    figure.update_xaxes(title_text=_("step"), row=len(metrics), col=1)
+    figure.update_layout(**{f"xaxis{axis_number(len(metrics))}": {"title": {"text": _("step")}}})
     figure.update_yaxes(nticks=4)
-    return figure
+    return figure.figure()
 
 
 def _add_panel(
-    figure: go.Figure, rows: pd.DataFrame, row: int, theme: Theme, directions: tuple[str, str]
+    figure: Draft, rows: pd.DataFrame, row: int, theme: Theme, *, directions: tuple[str, str], px: float
 ) -> None:
-    metric = str(rows["metric"].iloc[0])
+    metric, number, ends = str(rows["metric"].iloc[0]), axis_number(row), []
     for direction in directions:
         mine = rows[rows["direction"] == direction]
-        if len(mine):
-            color = theme.direction(direction, directions)
-            figure.add_trace(_retrieval_trace(mine, f"{metric} {direction}", color), row=row, col=1)
-    top = finite_span(rows["value"].to_numpy(dtype=np.float64))[1]
-    figure.update_yaxes(range=[0, 1.1 * top if top > 0 else 1.0], row=row, col=1)
-
-
-def _label_panel(
-    figure: go.Figure, rows: pd.DataFrame, row: int, theme: Theme, *, directions: tuple[str, str], px: float
-) -> None:
-    number = row if row > 1 else ""
-    lasts = [(d, rows.loc[rows["direction"] == d, "value"]) for d in directions]
-    ends = [
-        (f"{d} {values.iloc[-1]:.1f}", float(values.iloc[-1]), theme.direction(d, directions))
-        for d, values in lasts
-        if len(values)
-    ]
-    top = figure.layout[f"yaxis{number}"].range[1]
+        if mine.empty:
+            continue
+        color, last = theme.direction(direction, directions), float(mine["value"].iloc[-1])
+        trace = _retrieval_trace(mine, f"{metric} {direction}", color)
+        figure.add_trace({**trace, "xaxis": f"x{number}", "yaxis": f"y{number}"})
+        ends.append((f"{direction} {last:.1f}", last, color))
+    highest = finite_span(rows["value"].to_numpy(dtype=np.float64))[1]
+    top = 1.1 * highest if highest > 0 else 1.0
+    figure.update_layout(**{f"yaxis{number}": {"range": [0, top]}})
     end_labels(figure, ends, (0.0, top), plot_px=px, yref=f"y{number}")
     figure.add_annotation(
-        text=titled(str(rows["metric"].iloc[0]), "%", theme),
+        text=titled(metric, "%", theme),
         xref="paper",
         yref=f"y{number} domain",
         x=0,
@@ -211,20 +203,21 @@ def _label_panel(
     )
 
 
-def _retrieval_trace(rows: pd.DataFrame, name: str, color: str) -> go.Scatter:
+def _retrieval_trace(rows: pd.DataFrame, name: str, color: str) -> dict[str, Any]:
     extra = rows[["epoch", "n", "tied_share"]].to_numpy(dtype=np.float64, na_value=np.nan)
     extra[:, 2] *= 100.0
     rest = _(
         "step %{x:,} · epoch %{customdata[0]:.0f}<br>n = %{customdata[1]:,.0f} queries, "
         "%{customdata[2]:.1f} % tied"
     )
-    return go.Scatter(
-        x=floats(rows["step"]),
-        y=floats(rows["value"]),
-        customdata=floats(extra),
-        mode="lines+markers",
-        name=name,
-        line={"color": color, "width": 2},
-        marker={"size": 5, "line": {"width": 1, "color": fade(color, 0.4)}},
-        hovertemplate=f"<b>{name}</b> %{{y:.1f}} %<br>{rest}<extra></extra>",
-    )
+    return {
+        "type": "scatter",
+        "x": floats(rows["step"]),
+        "y": floats(rows["value"]),
+        "customdata": floats(extra),
+        "mode": "lines+markers",
+        "name": name,
+        "line": {"color": color, "width": 2},
+        "marker": {"size": 5, "line": {"width": 1, "color": fade(color, 0.4)}},
+        "hovertemplate": f"<b>{name}</b> %{{y:.1f}} %<br>{rest}<extra></extra>",
+    }

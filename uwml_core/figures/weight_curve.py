@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from uwml_core.figures.frame import canvas, end_labels, floats, say_empty
+from uwml_core.figures.draft import Draft
+from uwml_core.figures.frame import end_labels, floats, say_empty
 from uwml_core.figures.theme import Theme, fade
 from uwml_core.i18n import _
 
@@ -43,7 +44,7 @@ def weight_curve_figure(
         center: of ``curve_new``; not marked when None or when the curve is flat.
         height: pixels.
     """
-    figure = canvas(theme, height=height, t=44, l=64, r=56)
+    figure = Draft(theme, height=height, t=44, l=64, r=56)
     inside = hist[np.isfinite(hist["left"]) & np.isfinite(hist["right"])]
     low, high = _range(inside)
     top = _add_margins(figure, inside, theme, directions)
@@ -55,13 +56,19 @@ def weight_curve_figure(
     _add_curve(figure, curve_new, name, {"color": theme.accent, "width": 3.5})
     if center is not None and curve_new["weight"].nunique() > 1:
         _add_center(figure, curve_new, center, theme)
-    figure.update_xaxes(title_text=_("margin (cosine)"), range=[low, high], dtick=0.1, tickformat=".1f")
-    figure.update_yaxes(title_text=_("anchors per 0.01 of margin"), rangemode="tozero", tickformat="~s")
-    figure.update_layout(yaxis={"range": [0, HEADROOM * top], "nticks": 6}, yaxis2=_weight_axis(theme))
+    figure.update_xaxes(title={"text": _("margin (cosine)")}, range=[low, high], dtick=0.1, tickformat=".1f")
+    figure.update_yaxes(
+        title={"text": _("anchors per 0.01 of margin")},
+        rangemode="tozero",
+        tickformat="~s",
+        range=[0, HEADROOM * top],
+        nticks=6,
+    )
+    figure.update_layout(yaxis2=_weight_axis(theme))
     is_right = center is not None and center > (low + high) / 2
     figure.update_layout(showlegend=True, legend=_legend("left" if is_right else "right", theme))
     _add_outside(figure, hist, theme)
-    return figure
+    return figure.figure()
 
 
 def _legend(side: str, theme: Theme) -> dict[str, Any]:
@@ -91,7 +98,7 @@ def _range(inside: pd.DataFrame) -> tuple[float, float]:
     return low, max(_LEAST_RANGE[1], float(filled["right"].max()) + 0.02)
 
 
-def _add_margins(figure: go.Figure, inside: pd.DataFrame, theme: Theme, directions: tuple[str, str]) -> float:
+def _add_margins(figure: Draft, inside: pd.DataFrame, theme: Theme, directions: tuple[str, str]) -> float:
     tops = [1.0]
     shown = [d for d in directions if (inside["direction"] == d).any()]
     means = {d: _mean_margin(inside[inside["direction"] == d]) for d in shown}
@@ -110,9 +117,7 @@ def _mean_margin(rows: pd.DataFrame) -> float:
     return float((middle * rows["count"]).sum() / max(1, rows["count"].sum()))
 
 
-def _name_margins(
-    figure: go.Figure, rows: pd.DataFrame, direction: str, color: str, *, is_left: bool
-) -> None:
+def _name_margins(figure: Draft, rows: pd.DataFrame, direction: str, color: str, *, is_left: bool) -> None:
     count = rows["count"].to_numpy()
     # Low on the left, below the floor of the curve; on the right the curve has come down by half height.
     above = np.flatnonzero(count >= (0.15 if is_left else 0.5) * count.max())
@@ -129,50 +134,52 @@ def _name_margins(
     )
 
 
-def _outline(rows: pd.DataFrame, direction: str, color: str) -> go.Scatter:
+def _outline(rows: pd.DataFrame, direction: str, color: str) -> dict[str, Any]:
     left, right = rows["left"].to_numpy(), rows["right"].to_numpy()
     count = rows["count"].to_numpy(dtype=np.float64)
     # A step at each edge, down to 0 on both sides.
     x = np.concatenate([left[:1], left, right[-1:], right[-1:]])
     y = np.concatenate([[0.0], count, count[-1:], [0.0]])
     far = np.concatenate([right[:1], right, right[-1:], right[-1:]])
-    return go.Scatter(
-        x=floats(x),
-        y=floats(y),
-        customdata=floats(far)[:, None],
-        mode="lines",
-        line={"color": color, "width": 1.2, "shape": "hv"},
-        showlegend=False,
-        fill="tozeroy",
-        fillcolor=fade(color, 0.14),
-        name=direction,
-        hovertemplate=f"<b>{direction}</b> "
+    return {
+        "type": "scatter",
+        "x": floats(x),
+        "y": floats(y),
+        "customdata": floats(far)[:, None],
+        "mode": "lines",
+        "line": {"color": color, "width": 1.2, "shape": "hv"},
+        "showlegend": False,
+        "fill": "tozeroy",
+        "fillcolor": fade(color, 0.14),
+        "name": direction,
+        "hovertemplate": f"<b>{direction}</b> "
         + _("margin %{x:.2f} to %{customdata[0]:.2f}: n = %{y:,.0f} anchors")
         + "<extra></extra>",
-    )
+    }
 
 
-def _add_curve(figure: go.Figure, curve: pd.DataFrame, name: str, line: dict[str, Any]) -> None:
+def _add_curve(figure: Draft, curve: pd.DataFrame, name: str, line: dict[str, Any]) -> None:
     if curve.empty:
         return
     steepness = float(curve["steepness"].iloc[0])
     figure.add_trace(
-        go.Scatter(
-            x=floats(curve["margin"]),
-            y=floats(curve["weight"]),
-            yaxis=WEIGHT_AXIS,
-            mode="lines",
-            line=line,
-            name=_("{name}, steepness {steepness}").format(name=name, steepness=f"{steepness:.1f}"),
-            showlegend=True,
-            hovertemplate="<b>%{fullData.name}</b><br>"
+        {
+            "type": "scatter",
+            "x": floats(curve["margin"]),
+            "y": floats(curve["weight"]),
+            "yaxis": WEIGHT_AXIS,
+            "mode": "lines",
+            "line": line,
+            "name": _("{name}, steepness {steepness}").format(name=name, steepness=f"{steepness:.1f}"),
+            "showlegend": True,
+            "hovertemplate": "<b>%{fullData.name}</b><br>"
             + _("weight %{y:.3f} at margin %{x:.2f}")
             + "<extra></extra>",
-        )
+        }
     )
 
 
-def _add_center(figure: go.Figure, curve: pd.DataFrame, center: float, theme: Theme) -> None:
+def _add_center(figure: Draft, curve: pd.DataFrame, center: float, theme: Theme) -> None:
     figure.add_shape(
         type="line",
         x0=center,
@@ -195,7 +202,7 @@ def _add_center(figure: go.Figure, curve: pd.DataFrame, center: float, theme: Th
     )
 
 
-def _add_bands(figure: go.Figure, bands: pd.DataFrame, theme: Theme, span: tuple[float, float]) -> None:
+def _add_bands(figure: Draft, bands: pd.DataFrame, theme: Theme, span: tuple[float, float]) -> None:
     for band, color in zip(bands.to_dict("records"), theme.bands, strict=True):
         x0, x1 = max(band["low"], span[0]), min(band["high"], span[1])
         figure.add_shape(
@@ -207,7 +214,7 @@ def _add_bands(figure: go.Figure, bands: pd.DataFrame, theme: Theme, span: tuple
             y1=1,
             layer="below",
             fillcolor=fade(color, 0.13),
-            line_width=0,
+            line={"width": 0},
         )
         figure.add_annotation(
             text=band["label"],
@@ -221,7 +228,7 @@ def _add_bands(figure: go.Figure, bands: pd.DataFrame, theme: Theme, span: tuple
         )
 
 
-def _add_outside(figure: go.Figure, hist: pd.DataFrame, theme: Theme) -> None:
+def _add_outside(figure: Draft, hist: pd.DataFrame, theme: Theme) -> None:
     outside = hist[~(np.isfinite(hist["left"]) & np.isfinite(hist["right"]))]
     if int(outside["count"].sum()) == 0:
         return
@@ -246,33 +253,34 @@ def curve_by_epoch_figure(curve_frame: pd.DataFrame, theme: Theme, *, height: in
         theme: colours.
         height: pixels.
     """
-    figure = canvas(theme, height=height, unit=_("pair weight"), r=72, t=28)
+    figure = Draft(theme, height=height, unit=_("pair weight"), r=72, t=28)
     epochs = list(dict.fromkeys(curve_frame["epoch"]))
     if not epochs:
-        return say_empty(figure, theme, _("No epoch yet"))
+        return say_empty(figure, theme, _("No epoch yet")).figure()
     low, high = -0.3, 0.6
     ends = []
     for epoch, color in zip(epochs, theme.ramp(len(epochs)), strict=True):
         rows = curve_frame[curve_frame["epoch"] == epoch]
         figure.add_trace(
-            go.Scatter(
-                x=floats(rows["margin"]),
-                y=floats(rows["weight"]),
-                mode="lines",
-                line={"color": color, "width": 1.8},
-                name=_("epoch {epoch}").format(epoch=epoch),
-                customdata=floats(rows["steepness"])[:, None],
-                hovertemplate=f"<b>{_('epoch {epoch}').format(epoch=epoch)}</b> "
+            {
+                "type": "scatter",
+                "x": floats(rows["margin"]),
+                "y": floats(rows["weight"]),
+                "mode": "lines",
+                "line": {"color": color, "width": 1.8},
+                "name": _("epoch {epoch}").format(epoch=epoch),
+                "customdata": floats(rows["steepness"])[:, None],
+                "hovertemplate": f"<b>{_('epoch {epoch}').format(epoch=epoch)}</b> "
                 + _("weight %{y:.3f} at margin %{x:.2f}, steepness %{customdata[0]:.1f}")
                 + "<extra></extra>",
-            )
+            }
         )
         shown = rows["weight"].to_numpy()[rows["margin"].to_numpy() <= high]
         ends.append((epoch, float(shown[-1]), theme.muted))
-    figure.update_xaxes(title_text=_("margin (cosine)"), range=[low, high], tickformat=".1f")
+    figure.update_xaxes(title={"text": _("margin (cosine)")}, range=[low, high], tickformat=".1f")
     figure.update_yaxes(range=[0, 1.05], tickvals=[0, 0.25, 0.5, 0.75, 1])
     end_labels(figure, _spaced(ends, height), (0.0, 1.05))
-    return figure
+    return figure.figure()
 
 
 def _spaced(ends: list[tuple[int, float, str]], height: int) -> list[tuple[str, float, str]]:

@@ -46,7 +46,7 @@ def live_plot(
             keep their number of points; not where the visitor asked for less motion.
     """
     figure.update_layout(height=height, autosize=True, uirevision=revision)
-    data = {"figure": figure.to_json(), "height": height, "title": title, "problem": problem}
+    data = {"figure": figure.to_json(validate=False), "height": height, "title": title, "problem": problem}
     data |= {"glide_ms": glide_ms, "clickable": on_click is not None}
 
     def clicked() -> None:
