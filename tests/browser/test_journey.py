@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.browser import Visit, served, visit
+from tests.support.synthetic import make_run
 
 pytestmark = pytest.mark.browser
 
@@ -73,6 +74,14 @@ def test_visitor_starts_the_demo_zooms_into_the_live_run_and_moves_a_slider(logs
         assert seen.exceptions() == []
         assert seen.errors == []
         assert seen.foreign_hosts() == set()
+
+
+def test_page_opened_on_an_empty_folder_shows_the_first_run_that_appears(logs):
+    with served(logs) as url, visit() as seen:
+        seen.open(f"{url}/training")
+        make_run(logs, steps=30, batch=8, epochs=1)
+        seen.page.locator(".st-key-plot-loss .uwml-plot .nsewdrag").wait_for(timeout=60_000)
+        assert seen.errors == []
 
 
 def changed_center(seen: Visit, before: str) -> str:

@@ -83,6 +83,8 @@ def start_server(
     environment["UWML_READ_ONLY"] = "1" if read_only else ""
     command = [sys.executable, "-m", "streamlit", "run", str(script)]
     command += [f"--server.port={port}", f"--server.address={address}", "--server.headless=true"]
+    # the code does not change under a served app, and watching it costs time and file handles
+    command += ["--server.fileWatcherType=none"]
     return subprocess.Popen(
         command, cwd=script.parent, env=environment, stdout=subprocess.DEVNULL, start_new_session=True
     )

@@ -13,7 +13,7 @@ from uwml_core.ui.empty import empty_folder, missing_table
 from uwml_core.ui.frame import chosen_run, unknown_run
 from uwml_core.ui.health import health_notes
 from uwml_core.ui.live import rerun_when
-from uwml_core.ui.read import last_row
+from uwml_core.ui.read import last_row, runs
 from uwml_core.ui.status import status_line
 from uwml_core.ui.text import element, escape_markdown, notes
 
@@ -35,7 +35,8 @@ def begin_page(title: str, question: str, *, needs: Sequence[str] = ()) -> Run:
     _head(title, question)
     run = chosen_run()
     if run is None:
-        rerun_when(lambda: chosen_run() is not None)
+        # the picker, which makes the choice, is not drawn yet
+        rerun_when(lambda: bool(runs()))
         empty_folder()
         st.stop()
     try:
