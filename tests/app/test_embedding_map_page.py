@@ -190,6 +190,7 @@ def test_broken_embeddings_give_a_page_that_says_so(open_page: Callable[..., Any
     for run in ("nan", "same"):
         page = open_page(MAP, tmp_path, run=run)
         assert not page.failures
+        assert ("All points lie in one place." in page.text) == (run == "same")
 
 
 def test_computed_umap_is_shown_first(open_page: Callable[..., Any], tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
@@ -25,7 +26,7 @@ _PLACES = {
 }
 _ROWS, _COLUMNS = 2, 3
 # Room between two panels, in a row for the labels at the right edge, as a share of the whole.
-_GAP_X, _GAP_Y = 0.115, 0.32
+_GAP_X, _GAP_Y = 0.15, 0.32
 _CHANCE = {"rmg": 0.5, "separability": 0.5}
 
 
@@ -70,7 +71,9 @@ def gap_measures_figure(
     lines[ACROSS] = theme.muted
     traces: list[dict[str, Any]] = []
     # one dictionary for all panels: adding traces, axes and labels singly costs four times as much
-    layout = _frame(theme, height, _("epoch") if unit == "epoch" else _("step"))
+    # whole numbers only: there is no half epoch
+    apart = max(1, math.ceil(np.ptp(gaps[unit].to_numpy(np.float64)) / 4))
+    layout = _frame(theme, height, _("epoch") if unit == "epoch" else _("step"), apart)
     for place, measure in enumerate(MEASURES):
         rows = gaps[gaps["measure"] == measure]
         colors: dict[str | None, str] = lines if measure == "uniformity" else {None: theme.accent}
@@ -79,7 +82,7 @@ def gap_measures_figure(
     return go.Figure({"data": traces, "layout": layout})
 
 
-def _frame(theme: Theme, height: int, x_title: str) -> dict[str, Any]:
+def _frame(theme: Theme, height: int, x_title: str, apart: int) -> dict[str, Any]:
     layout: dict[str, Any] = {
         "template": theme.template,
         "height": height,
@@ -93,12 +96,17 @@ def _frame(theme: Theme, height: int, x_title: str) -> dict[str, Any]:
         axis, left = _axis(number), column * _width(1, _GAP_X, _COLUMNS, gaps=1)
         title = {"text": x_title if row == _ROWS - 1 else "", "standoff": 4}
         layout[f"xaxis{axis}"] = {
-            "domain": [left, left + _width(wide, _GAP_X, _COLUMNS)], "anchor": f"y{axis}", "title": title, "nticks": 6,
-        }  # fmt: skip
+            "domain": [left, left + _width(wide, _GAP_X, _COLUMNS)],
+            "anchor": f"y{axis}",
+            "title": title,
+            "dtick": apart,
+        }
         bottom = (_ROWS - 1 - row) * _width(1, _GAP_Y, _ROWS, gaps=1)
         layout[f"yaxis{axis}"] = {
-            "domain": [bottom, bottom + _width(1, _GAP_Y, _ROWS)], "anchor": f"x{axis}", "nticks": 4,
-        }  # fmt: skip
+            "domain": [bottom, bottom + _width(1, _GAP_Y, _ROWS)],
+            "anchor": f"x{axis}",
+            "nticks": 4,
+        }
     return layout
 
 
@@ -139,10 +147,18 @@ def _panel(
     layout["annotations"] += label_dicts(ends, (low - air, high + air), plot_px, **axes)
     layout["annotations"].append(
         {
-            "text": measure_name(measure), **axes, "yref": f"y{_axis(number)} domain", "x": 0, "y": 1, "xanchor": "left",
-            "yanchor": "bottom", "yshift": 8, "showarrow": False, "font": {"size": 13},
+            "text": measure_name(measure),
+            **axes,
+            "yref": f"y{_axis(number)} domain",
+            "x": 0,
+            "y": 1,
+            "xanchor": "left",
+            "yanchor": "bottom",
+            "yshift": 8,
+            "showarrow": False,
+            "font": {"size": 13},
         }
-    )  # fmt: skip
+    )
     return traces
 
 
@@ -155,11 +171,19 @@ def label_dicts(
     shifts = spread_labels([(value - span[0]) * scale for _text, value, _color in finite])
     return [
         {
-            "text": text, "x": 1, "y": value, "xshift": 5, "yshift": shift, "xanchor": "left",
-            "yanchor": "middle", "showarrow": False, "font": {"color": color, "size": 12}, **axes,
+            "text": text,
+            "x": 1,
+            "y": value,
+            "xshift": 5,
+            "yshift": shift,
+            "xanchor": "left",
+            "yanchor": "middle",
+            "showarrow": False,
+            "font": {"color": color, "size": 12},
+            **axes,
         }
         for (text, value, color), shift in zip(finite, shifts, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def _axis(number: int) -> str:

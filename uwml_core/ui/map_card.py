@@ -84,9 +84,9 @@ def _counts(points: pd.DataFrame, shown: pd.DataFrame) -> str:
 
 
 def quality_note(quality: ProjectionQuality) -> str:
-    """What the map kept of the neighborhoods, as a sentence; empty where that is not defined."""
+    """What the map kept of the neighborhoods, as a sentence; empty for fewer than three points."""
     if quality.probes == 0:
-        return ""
+        return _("All points lie in one place.") if quality.neighbors else ""
     return _(
         "{kept} of each point's {k} nearest neighbors are among its {k} nearest on the map, "
         "trustworthiness {trust} (n = {probes} of {points} points)"

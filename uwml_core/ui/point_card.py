@@ -90,7 +90,7 @@ def _item(item_id: int, points: pd.DataFrame, known: pd.DataFrame | None) -> str
             modality=point["modality"], margin=fixed(point["margin"], 3), rank=_rank(point["rank"])
         )
         lines.append(element("p", text, "uw-note"))
-    shown = picture(row.get("thumbnail"), texts[0] if texts else "")
+    shown = picture(row.get("thumbnail"), texts[0] if texts else "") if row else ""
     return f'<div class="uw-item">{shown}<div>{"".join(lines)}</div></div>'
 
 
@@ -109,11 +109,12 @@ def _neighbor(row: pd.Series, known: pd.DataFrame | None) -> str:
     caption = first_caption(item.get("captions")) or _("item {item}").format(item=row["item_id"])
     mark = "right" if row["is_positive"] else ""
     place = f"{row['place']:,}. "
-    cosine = element("span", f"{row['similarity']:.3f}", "uw-cosine")
+    cosine = element("span", fixed(row["similarity"], 3), "uw-cosine")
     what = _("its own") if row["is_own"] else _("same label") if row["is_positive"] else ""
     label = element("span", what, "uw-own") if what else ""
     text = f'<span class="uw-cut">{html.escape(place + caption)}</span>'
-    return f'<li class="{mark}">{picture(item.get("thumbnail"), "")}{text}{label}{cosine}</li>'
+    shown = picture(item.get("thumbnail"), "") if item else ""
+    return f'<li class="{mark}">{shown}{text}{label}{cosine}</li>'
 
 
 def _rank(rank: float) -> str:
