@@ -52,11 +52,13 @@ def body(run: Run) -> None:
     with one:
         weights, clamp = result.weights, after.max_weight
         figure = shares.weights_figure(weights, theme, directions=directions, max_weight=clamp)
-        ui.card(_("Relative weight of the pairs"), figure, weights, key="weights", height=260)
+        unit = _("anchors per 0.05")
+        ui.card(_("Relative weight of the pairs"), figure, weights, key="weights", unit=unit, height=260)
     with two:
         curves = curves_by_epoch(after, epochs)
         figure = figures.curve_by_epoch_figure(curves, theme)
-        ui.card(_("The curve from epoch to epoch"), figure, curves, key="epochs", height=260)
+        unit = _("pair weight")
+        ui.card(_("The curve from epoch to epoch"), figure, curves, key="epochs", unit=unit, height=260)
     with three:
         ui.recipe_card(after)
 

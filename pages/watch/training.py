@@ -28,7 +28,7 @@ def body(run: Run) -> None:
         figure = figures.loss_figure(
             view.frame, bands, marks, lines, theme, directions=directions, smooth=smooth.frame, height=340
         )
-        ui.card(_("Loss and its parts"), figure, view.frame, view.note, key="loss", height=340)
+        ui.card(_("Loss and its parts"), figure, view.frame, view.note, key="loss", unit=_("nat"), height=340)
     with right:
         curves = analysis.retrieval_curves(evals)
         figure = figures.retrieval_figure(curves, theme, directions=directions, height=340)

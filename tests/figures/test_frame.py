@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from uwml_core.figures.frame import finite_span, spread_labels
+from uwml_core.figures.frame import finite_span, short_numbers, spread_labels
 
 
 @pytest.mark.parametrize(
@@ -17,6 +17,29 @@ def test_labels_never_overlap_and_keep_their_order(wished):
 def test_labels_with_room_stay_where_they_are():
     assert spread_labels([0.0, 20.0, 100.0], gap_px=15) == [0.0, 0.0, 0.0]
     assert spread_labels([]) == []
+
+
+def test_labels_do_not_reach_below_the_lowest_place():
+    assert spread_labels([0.0, 2.0, 18.0], gap_px=10, lowest_px=0.0) == [0.0, 8.0, 2.0]
+    assert spread_labels([-5.0, 40.0], gap_px=10, lowest_px=0.0) == [5.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ([0.17, 0.144], ["0.170", "0.144"]),
+        ([0.23, 0.2301, 0.2294], ["0.230", "0.230", "0.229"]),
+        ([2.0, 2.0], ["2", "2"]),
+        ([1e-4, 2.5e-4], ["1.0e-4", "2.5e-4"]),
+        ([0.0, -3e-8], ["0", "-3e-8"]),
+        ([999.96, 1.0], ["1,000", "1"]),
+        ([-18285.7, 12.0], ["-18,286", "12"]),
+        ([0.0], ["0"]),
+        ([], []),
+    ],
+)
+def test_numbers_that_are_read_together_have_the_same_decimals(values, texts):
+    assert short_numbers(values) == texts
 
 
 def test_span_ignores_what_is_not_finite():

@@ -28,6 +28,7 @@ def test_bars_are_the_shares_in_percent_before_and_after(look):
     assert figure.data[0].customdata.tolist() == [[pytest.approx(10.0), 7.0]] * 4
     for name in BAND_NAMES:
         assert name in figure.layout.annotations[0].text
+    assert figure.layout.annotations[0].text.count("<br>") == 1
 
 
 @pytest.mark.parametrize("shares", [[np.nan] * 4, None])

@@ -26,8 +26,23 @@ def test_each_line_is_named_with_its_last_value_at_its_end(series, look):
         series({None: [3.0, 2.0], "i2t": [1.0, 1.5]}), None, None, None, look, directions=DIRECTIONS
     )
     labels = {a.text: a for a in figure.layout.annotations}
-    assert set(labels) == {"total 2", "i2t 1.5"}
+    assert set(labels) == {"total 2.0", "i2t 1.5"}
     assert labels["i2t 1.5"].font.color == look.first
+
+
+def test_numbers_of_a_small_unitless_rate_carry_no_prefix(series, look):
+    frame = series({None: [8e-4, 4e-4, 3.03e-8]})
+    figure = line_figure(frame, title="", unit="", theme=look, directions=DIRECTIONS)
+    assert [a.text for a in figure.layout.annotations] == ["3.03e-8"]
+    assert figure.layout.template.layout.yaxis.exponentformat == "e"
+    assert figure.layout.yaxis.exponentformat is None
+
+
+def test_thousands_are_abbreviated(series, look):
+    figure = line_figure(
+        series({None: [90.0, 18285.7]}), title="", unit="", theme=look, directions=DIRECTIONS
+    )
+    assert figure.layout.yaxis.exponentformat == "SI"
 
 
 def test_hover_says_value_step_epoch_and_n(series, look, drawn):

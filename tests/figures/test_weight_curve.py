@@ -70,6 +70,13 @@ def test_bands_are_shaded_between_their_edges_and_named(look):
     assert {"misaligned", "hard", "informative", "easy", "i2t, n = 13", "t2i, n = 7"} <= texts
 
 
+def test_a_narrow_band_is_named_beside_the_next_one_and_few_anchors_are_counted_whole(look):
+    figure = draw(look, hist=histogram([("i2t", 210, 2)]))
+    hard = next(a for a in figure.layout.annotations if a.text == "hard")
+    assert (hard.x, hard.xanchor) == (0.05, "right")
+    assert (figure.layout.yaxis.tickformat, figure.layout.yaxis.dtick) == ("d", 1)
+
+
 def test_without_rows_the_curve_and_the_bands_stand_alone(look):
     figure = draw(look, hist=HIST.iloc[:0])
     assert [trace.yaxis for trace in figure.data] == ["y2", "y2"]

@@ -47,9 +47,8 @@ class Draft:
         """Set fields of the layout; those of an axis are merged into it."""
         for name, value in fields.items():
             known = self.layout.get(name)
-            if isinstance(known, dict) and isinstance(value, dict):
-                value = {**known, **value}
-            self.layout[name] = value
+            is_part = isinstance(known, dict) and isinstance(value, dict)
+            self.layout[name] = known | value if known and is_part else value
 
     def update_xaxes(self, **fields: Any) -> None:
         """Set fields of every horizontal axis that the draft has so far."""

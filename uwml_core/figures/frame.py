@@ -5,6 +5,7 @@ What is called a figure here may be a ``draft.Draft`` too.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -50,14 +51,18 @@ def floats(values: Any) -> np.ndarray:
     return np.asarray(values, dtype=np.float32)
 
 
-def spread_labels(positions_px: Sequence[float], gap_px: float = LABEL_HEIGHT) -> list[float]:
+def spread_labels(
+    positions_px: Sequence[float], gap_px: float = LABEL_HEIGHT, lowest_px: float = -math.inf
+) -> list[float]:
     """Shifts that move labels apart until none overlaps, each as little as needed.
 
-    Labels that are too close form a group that is centred on the mean of its wishes.
+    Labels that are too close form a group that is centred on the mean of its wishes, as long as that keeps
+    it from reaching below ``lowest_px``.
 
     Args:
         positions_px: wished vertical positions.
         gap_px: least distance.
+        lowest_px: least position of a label.
 
     Returns:
         One shift per label, in pixels.
@@ -70,23 +75,24 @@ def spread_labels(positions_px: Sequence[float], gap_px: float = LABEL_HEIGHT) -
     groups: list[list[int]] = []
     for i in order:
         groups.append([i])
-        while len(groups) > 1 and _overlap(groups[-2], groups[-1], positions_px, gap_px):
+        while len(groups) > 1 and _overlap(groups[-2], groups[-1], positions_px, gap_px, lowest_px):
             last = groups.pop()
             groups[-1] += last
     shifts = [0.0] * len(positions_px)
     for group in groups:
-        for i, place in zip(group, _placed(group, positions_px, gap_px), strict=True):
+        for i, place in zip(group, _placed(group, positions_px, gap_px, lowest_px), strict=True):
             shifts[i] = place - positions_px[i]
     return shifts
 
 
-def _placed(group: list[int], wished: Sequence[float], gap: float) -> list[float]:
+def _placed(group: list[int], wished: Sequence[float], gap: float, lowest: float) -> list[float]:
     middle = sum(wished[i] for i in group) / len(group)
-    return [middle + gap * (k - (len(group) - 1) / 2) for k in range(len(group))]
+    first = max(lowest, middle - gap * (len(group) - 1) / 2)
+    return [first + gap * k for k in range(len(group))]
 
 
-def _overlap(low: list[int], high: list[int], wished: Sequence[float], gap: float) -> bool:
-    return _placed(high, wished, gap)[0] - _placed(low, wished, gap)[-1] < gap
+def _overlap(low: list[int], high: list[int], wished: Sequence[float], gap: float, lowest: float) -> bool:
+    return _placed(high, wished, gap, lowest)[0] - _placed(low, wished, gap, lowest)[-1] < gap
 
 
 def end_labels(
@@ -109,7 +115,8 @@ def end_labels(
     margin = figure.layout["margin"]
     plot_px = plot_px or figure.layout["height"] - margin["t"] - margin["b"]
     scale = plot_px / (span[1] - span[0]) if span[1] > span[0] else 0.0
-    shifts = spread_labels([(value - span[0]) * scale for _text, value, _color in labels])
+    # none beside the numbers of the horizontal axis
+    shifts = spread_labels([(value - span[0]) * scale for _text, value, _color in labels], lowest_px=0.0)
     for (text, value, color), shift in zip(labels, shifts, strict=True):
         place = {"xref": "paper", "x": 1.0, "yref": "y", **axis}
         figure.add_annotation(
@@ -132,14 +139,35 @@ def finite_span(*values: np.ndarray) -> tuple[float, float]:
     return (float(joined.min()), float(joined.max())) if len(joined) else (0.0, 1.0)
 
 
-def short_number(value: float) -> str:
-    """A number as short as a label wants it, three digits or all before the point.
+def short_numbers(values: Sequence[float]) -> list[str]:
+    """Numbers to be read together: the same decimals, three digits of the largest, no needless zeros.
 
     Example:
-        >>> short_number(18285.7), short_number(0.06678), short_number(7.15e-5)
-        ('18,286', '0.0668', '7.15e-05')
+        >>> short_numbers([0.17, 0.1441]), short_numbers([83.0, 81.46]), short_numbers([18285.7])
+        (['0.170', '0.144'], ['83.0', '81.5'], ['18,286'])
+        >>> short_numbers([0.07]), short_numbers([3.03e-8])
+        (['0.07'], ['3.03e-8'])
     """
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    largest = max(map(abs, values), default=0.0)
+    kind = "e" if 0.0 < largest < 1e-3 else "f"
+    most = 2 if kind == "e" or not largest else max(0, 2 - math.floor(math.log10(largest)))
+    exact = [f"{value:.{most}{kind}}" for value in values]
+    fewest = next(
+        digits
+        for digits in range(most + 1)
+        if all(
+            float(f"{value:.{digits}{kind}}") == float(text)
+            for value, text in zip(values, exact, strict=True)
+        )
+    )
+    return [_plain(f"{value:,.{fewest}{kind}}") for value in values]
+
+
+def _plain(text: str) -> str:
+    mantissa, _e, exponent = text.partition("e")
+    if not exponent:
+        return text
+    return f"{mantissa}e{int(exponent)}" if float(text) else "0"
 
 
 def fit_axes(figure: go.Figure, steps: np.ndarray, span: tuple[float, float]) -> None:
@@ -150,6 +178,8 @@ def fit_axes(figure: go.Figure, steps: np.ndarray, span: tuple[float, float]) ->
     if high - low <= 1e-6 * max(abs(low), abs(high)):
         room = 0.2 * abs(low) or 1.0
         figure.update_layout(yaxis={"range": [low - room, low + room]})
+    if max(abs(low), abs(high)) >= 1000:
+        figure.update_layout(yaxis={"exponentformat": "SI"})
 
 
 def say_empty(figure: go.Figure, theme: Theme, text: str | None = None) -> go.Figure:

@@ -26,7 +26,7 @@ def bands_figure(
         directions: the run's directions.
         height: pixels.
     """
-    figure = Draft(theme, height=height, l=84, r=24, t=34)
+    figure = Draft(theme, height=height, l=84, r=24, t=44)
     if bands_frame.empty or not np.isfinite(bands_frame["share_before"]).any():
         return say_empty(figure, theme, _("No gradient share logged")).figure()
     names = {"before": _("in use"), "after": _("tried")}
@@ -54,8 +54,10 @@ def _name_bands(figure: Draft, theme: Theme) -> None:
         f'<span style="color:{color}">■</span> {band_label(name)}'
         for name, color in zip(BAND_NAMES, theme.bands, strict=True)
     ]
+    # from the left edge of the figure and on two lines, so that a narrow card does not cut it off
     place = {"xref": "paper", "yref": "paper", "x": 0, "y": 1, "xanchor": "left", "yanchor": "bottom"}
-    figure.add_annotation(text="&nbsp;&nbsp;&nbsp;".join(keys), showarrow=False, yshift=6, **place)
+    lines = ["&nbsp;&nbsp;&nbsp;".join(keys[:2]), "&nbsp;&nbsp;&nbsp;".join(keys[2:])]
+    figure.add_annotation(text="<br>".join(lines), align="left", showarrow=False, xshift=4, yshift=4, **place)
 
 
 def _band_bars(
@@ -99,7 +101,7 @@ def weights_figure(
     counts = weights_frame[["count_before", "count_after"]].to_numpy()
     if not counts.size or not counts.any():
         return say_empty(Draft(theme, height=height, t=16), theme, _("No weight logged")).figure()
-    figure = Draft(theme, height=height, unit=_("anchors per 0.05"), r=16, t=28)
+    figure = Draft(theme, height=height, r=16, t=22)
     figure.pair(spacing=0.06)
     used = float(weights_frame["left"].to_numpy()[counts.any(axis=1)].max()) + 0.1
     for column, direction in enumerate(directions, start=1):
@@ -132,8 +134,8 @@ def _name_panel(figure: Draft, number: str, text: str, color: str, x: float | No
         x=0 if x is None else x,
         y=1,
         xanchor="left" if x is None else "right",
-        yanchor="top",
-        xshift=4 if x is None else -3,
+        yanchor="bottom",
+        xshift=0 if x is None else 3,
         showarrow=False,
         font={"color": color, "size": 12},
     )

@@ -143,6 +143,8 @@ def _template(colors: dict[str, str | tuple[str, ...]]) -> go.layout.Template:
         "tickfont": {"color": colors["muted"], "size": 12},
         "title": {"font": {"color": colors["muted"], "size": 12}, "standoff": 8},
         "automargin": False,
+        # an SI prefix would read as a unit: 8e-4, not 800µ
+        "exponentformat": "e",
     }
     layout = {
         "font": {"family": FONT, "size": 13, "color": colors["text"]},

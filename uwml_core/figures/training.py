@@ -15,7 +15,7 @@ from uwml_core.figures.frame import (
     fit_axes,
     floats,
     say_empty,
-    short_number,
+    short_numbers,
     titled,
 )
 from uwml_core.figures.overlays import add_broken, add_edge_axis, add_events, add_phases, add_references
@@ -107,10 +107,13 @@ def _add_lines(
                 "hovertemplate": _hover(series, name),
             }
         )
-        only = len(np.unique(codes)) == 1
-        number = short_number(float(value[rows[-1]]))
-        ends.append((number if only else f"{name or _('total')} {number}", float(value[rows[-1]]), color))
-    return ends
+        ends.append((name or _("total"), float(value[rows[-1]]), color))
+    numbers = short_numbers([last for _name, last, _color in ends])
+    if len(np.unique(codes)) == 1:
+        return [(number, last, color) for number, (_name, last, color) in zip(numbers, ends, strict=True)]
+    return [
+        (f"{name} {number}", last, color) for number, (name, last, color) in zip(numbers, ends, strict=True)
+    ]
 
 
 def _hover(series: pd.DataFrame, name: str | None) -> str:
@@ -133,11 +136,11 @@ def loss_figure(
     smooth: pd.DataFrame | None = None,
     height: int = 360,
 ) -> go.Figure:
-    """Loss and its parts over steps; arguments as for ``line_figure``."""
+    """Loss and its parts in nat over steps; arguments as for ``line_figure``."""
     return line_figure(
         series,
         title="",
-        unit=_("nat"),
+        unit="",
         theme=theme,
         directions=directions,
         smooth=smooth,

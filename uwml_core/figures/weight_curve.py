@@ -60,9 +60,8 @@ def weight_curve_figure(
     figure.update_yaxes(
         title={"text": _("anchors per 0.01 of margin")},
         rangemode="tozero",
-        tickformat="~s",
         range=[0, HEADROOM * top],
-        nticks=6,
+        **({"tickformat": "~s", "nticks": 6} if top > 5 else {"tickformat": "d", "dtick": 1}),
     )
     figure.update_layout(yaxis2=_weight_axis(theme))
     is_right = center is not None and center > (low + high) / 2
@@ -216,9 +215,12 @@ def _add_bands(figure: Draft, bands: pd.DataFrame, theme: Theme, span: tuple[flo
             fillcolor=fade(color, 0.13),
             line={"width": 0},
         )
+        # beside a narrow band rather than across its neighbours
+        narrow = x1 - x0 < 0.1
         figure.add_annotation(
             text=band["label"],
-            x=(x0 + x1) / 2,
+            x=x1 if narrow else (x0 + x1) / 2,
+            xanchor="right" if narrow else "center",
             yref="paper",
             y=1,
             yanchor="bottom",
@@ -253,7 +255,7 @@ def curve_by_epoch_figure(curve_frame: pd.DataFrame, theme: Theme, *, height: in
         theme: colours.
         height: pixels.
     """
-    figure = Draft(theme, height=height, unit=_("pair weight"), r=72, t=28)
+    figure = Draft(theme, height=height, r=72)
     epochs = list(dict.fromkeys(curve_frame["epoch"]))
     if not epochs:
         return say_empty(figure, theme, _("No epoch yet")).figure()
