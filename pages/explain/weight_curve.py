@@ -26,19 +26,21 @@ def body(run: Run) -> None:
         epoch = ui.epoch_choice(margins.epochs_in(histogram))
         before, after = ui.weighting_controls(logged, run.run_id)
 
-    pairs = ui.pairs(run, selection := select_steps(steps, epoch))
-    result = what_if.preview(pairs, steps, before, after, directions)
+    selection = ui.kept(run, ("selection", epoch), select_steps, steps, epoch)
+    pairs = ui.pairs(run, selection)
+    result = what_if.compare(ui.baseline(run, selection, before), after)
     with top:
         ui.headline(what_if.weight_curve_headline(result))
     with left:
-        shown, epochs = margins.select_epoch(histogram, epoch), margins.epoch_progress(steps)
+        shown = ui.kept(run, ("shown", epoch), margins.select_epoch, histogram, epoch)
+        epochs = ui.kept(run, "epochs", margins.epoch_progress, steps)
         progress = [ui.progress_of(epochs, epoch)]
         now, new = curve_frame(before, progress), curve_frame(after, progress)
         figure = figures.weight_curve_figure(
             shown, now, new, bands_frame(), theme, directions=directions, center=after.center, height=430
         )
         notes = (_("Open-loop preview: other weights would have led to other margins."), selection.note)
-        notes += (validity(pairs, steps, logged, directions).reason,)
+        notes += (ui.kept(run, ("validity", epoch), validity, pairs, steps, logged, directions).reason,)
         ui.card(_("Weight of a pair over its margin"), figure, shown, *notes, key="curve", height=430)
 
     left, right = st.columns([5, 3], gap="small")

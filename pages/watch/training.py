@@ -2,7 +2,6 @@ import streamlit as st
 
 from uwml_core import ui
 from uwml_core.analysis import training as analysis
-from uwml_core.analysis.decimation import decimate_series
 from uwml_core.analysis.training_summary import training_headline, training_summary
 from uwml_core.figures import training as figures
 from uwml_core.i18n import _
@@ -16,22 +15,27 @@ run = ui.begin_page(_("Training"), _("Is it learning?"), needs=("steps",))
 def body(run: Run) -> None:
     directions, theme = run.directions, ui.current_theme()
     steps, evals = ui.steps(run), ui.evals(run)
-    ui.headline(training_headline(steps, evals, directions))
-    ui.training_numbers(training_summary(steps, evals, directions), directions)
+    ui.headline(ui.kept(run, "headline", training_headline, steps, evals, directions))
+    summary = ui.kept(run, "summary", training_summary, steps, evals, directions)
+    ui.training_numbers(summary, directions)
 
-    bands, marks = analysis.phase_bands(steps), analysis.event_marks(ui.events(run))
+    bands = ui.kept(run, "bands", analysis.phase_bands, steps)
+    marks = ui.kept(run, "marks", analysis.event_marks, ui.events(run))
     left, right = st.columns([3, 2], gap="small")
     with left:
-        series = analysis.step_series(steps, directions, "loss")
-        view, smooth = decimate_series(series), decimate_series(analysis.rolling_mean(series))
-        lines = analysis.reference_lines(ui.loss_in_use(run), steps)
-        figure = figures.loss_figure(
-            view.frame, bands, marks, lines, theme, directions=directions, smooth=smooth.frame, height=340
-        )
+        view = ui.kept(run, "loss", analysis.series_view, steps, directions, "loss")
+        smooth = ui.kept(run, "loss mean", analysis.series_view, steps, directions, "loss", smooth=True)
+        lines = ui.kept(run, "lines", analysis.reference_lines, ui.loss_in_use(run), steps)
+        figure = ui.kept(
+            run, "loss figure", figures.loss_figure, view.frame, bands, marks, lines, theme,
+            directions=directions, smooth=smooth.frame, height=340,
+        )  # fmt: skip
         ui.card(_("Loss and its parts"), figure, view.frame, view.note, key="loss", unit=_("nat"), height=340)
     with right:
-        curves = analysis.retrieval_curves(evals)
-        figure = figures.retrieval_figure(curves, theme, directions=directions, height=340)
+        curves = ui.kept(run, "recall", analysis.retrieval_curves, evals)
+        figure = ui.kept(
+            run, "recall figure", figures.retrieval_figure, curves, theme, directions=directions, height=340
+        )
         ui.card(
             _("Recall on val"), figure, curves, ui.queries_note(curves), key="recall", unit="%", height=340
         )
@@ -39,10 +43,10 @@ def body(run: Run) -> None:
     for column, quantity in zip(st.columns(3, gap="small") + st.columns(3, gap="small"), SMALL, strict=True):
         with column:
             title, unit = analysis.quantity_label(quantity)
-            view = decimate_series(analysis.step_series(steps, directions, quantity))
-            figure = figures.line_figure(
-                view.frame, title="", unit="", theme=theme, directions=directions, bands=bands, marks=marks,
-                height=190,
+            view = ui.kept(run, quantity, analysis.series_view, steps, directions, quantity)
+            figure = ui.kept(
+                run, f"{quantity} figure", figures.line_figure, view.frame, title="", unit="", theme=theme,
+                directions=directions, bands=bands, marks=marks, height=190,
             )  # fmt: skip
             ui.card(title, figure, view.frame, view.note, key=quantity, unit=unit, height=190)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from uwml_core.analysis.decimation import SeriesView, decimate_series
 from uwml_core.i18n import _
 from uwml_core.weighting import UWMLConfig, loss_denominator
 
@@ -126,6 +127,19 @@ def _throughput(steps: pd.DataFrame) -> np.ndarray:
 def _ess_share(steps: pd.DataFrame, suffix: str) -> np.ndarray:
     anchors = _column(steps, "batch_size") - np.nan_to_num(_column(steps, f"no_negative_count{suffix}"))
     return 100.0 * _column(steps, f"ess{suffix}") / np.where(anchors > 0, anchors, np.nan)
+
+
+def series_view(
+    steps: pd.DataFrame, directions: tuple[str, str], quantity: str, *, smooth: bool = False
+) -> SeriesView:
+    """A quantity over steps, decimated to what is drawn.
+
+    Args:
+        steps, directions, quantity: as for ``step_series``.
+        smooth: take its ``rolling_mean``.
+    """
+    series = step_series(steps, directions, quantity)
+    return decimate_series(rolling_mean(series) if smooth else series)
 
 
 def rolling_mean(series: pd.DataFrame, window: int | None = None) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from uwml_core.analysis.intervals import FEWEST_STEPS
-from uwml_core.analysis.replay import logged_pairs, replayed_weight
+from uwml_core.analysis.replay import LoggedPairs, logged_pairs, replayed_weight
 from uwml_core.analysis.step_measures import (
     band_shares,
     measure_steps,
@@ -45,6 +45,40 @@ class WhatIf:
     unchanged: bool
 
 
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """What a preview starts from; the same whatever is tried.
+
+    Attributes:
+        logged: the logged pairs.
+        terms: as ``step_measures.negative_terms`` gives them; None unless the base loss is InfoNCE.
+        measures: of the logged weights, as ``step_measures.measure_steps`` gives them.
+        config: the parameters in use.
+        directions: the run's directions.
+    """
+
+    logged: LoggedPairs = field(repr=False)
+    terms: tuple[np.ndarray, np.ndarray] | None = field(repr=False)
+    measures: dict[str, np.ndarray] = field(repr=False)
+    config: UWMLConfig
+    directions: tuple[str, str]
+
+
+def baseline(
+    pairs: pa.Table, steps: pd.DataFrame, config: UWMLConfig, directions: tuple[str, str]
+) -> Baseline:
+    """Measure the logged weights.
+
+    Args:
+        pairs, steps, directions: as for ``replay.logged_pairs``.
+        config: the parameters in use.
+    """
+    logged = logged_pairs(pairs, steps, directions)
+    terms = negative_terms(logged) if config.base == "infonce" else None
+    measures = measure_steps(logged, logged.weight, config, terms)
+    return Baseline(logged=logged, terms=terms, measures=measures, config=config, directions=directions)
+
+
 def preview(
     pairs: pa.Table,
     steps: pd.DataFrame,
@@ -52,6 +86,11 @@ def preview(
     after: UWMLConfig,
     directions: tuple[str, str],
 ) -> WhatIf:
+    """The comparison of ``compare`` for pairs that are looked at once; arguments as for ``baseline``."""
+    return compare(baseline(pairs, steps, before, directions), after)
+
+
+def compare(before: Baseline, after: UWMLConfig) -> WhatIf:
     """Replay logged margins with other parameters.
 
     ``before`` are the logged weights r. ``after`` are the weights r' of the other parameters; a row's
@@ -60,26 +99,24 @@ def preview(
     step; the easy rest holds what is left.
 
     Args:
-        pairs, steps, directions: as for ``replay.logged_pairs``.
-        before: the parameters in use.
+        before: the logged pairs and the parameters in use.
         after: the parameters to try.
 
     Returns:
         The comparison. A mean over no step is NaN: nothing logged, a step whose gradient is 0, or the
         negative gradient of a loss that is not InfoNCE.
     """
-    logged = logged_pairs(pairs, steps, directions)
+    logged, directions = before.logged, before.directions
     relative = {"before": logged.weight, "after": replayed_weight(logged, after)}
-    terms = negative_terms(logged) if before.base == "infonce" else None
     measures = {
-        "before": measure_steps(logged, relative["before"], before, terms),
-        "after": measure_steps(logged, relative["after"], after, terms),
+        "before": before.measures,
+        "after": measure_steps(logged, relative["after"], after, before.terms),
     }
     return WhatIf(
         summary=summarize(logged, measures, directions),
         bands=band_shares(logged, relative, directions),
         weights=weight_histogram(logged, relative, directions),
-        unchanged=before == after,
+        unchanged=before.config == after,
     )
 
 

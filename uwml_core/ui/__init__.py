@@ -14,6 +14,7 @@ from uwml_core.ui.hard_questions import findings, question_choice
 from uwml_core.ui.hard_read import catalogue, item_pairs, neighbors
 from uwml_core.ui.hard_sheet import sheet
 from uwml_core.ui.item_history import candidates_card, item_card
+from uwml_core.ui.kept import kept
 from uwml_core.ui.launch import demo_button
 from uwml_core.ui.layout_choice import layout_choice
 from uwml_core.ui.links import run_links
@@ -27,6 +28,7 @@ from uwml_core.ui.player import moment_player, play_interval
 from uwml_core.ui.point_card import chosen_item, point_card
 from uwml_core.ui.read import (
     balance_steps,
+    baseline,
     controller_validity,
     evals,
     events,
@@ -48,6 +50,7 @@ __all__ = [
     "balance_controls",
     "balance_steps",
     "balance_table",
+    "baseline",
     "begin_folder_page",
     "begin_page",
     "candidates_card",
@@ -74,6 +77,7 @@ __all__ = [
     "item_card",
     "item_pairs",
     "items_of",
+    "kept",
     "lag",
     "layout_choice",
     "loss_in_use",

@@ -69,6 +69,7 @@ async function draw(host, data) {
     if (host.uwmlLatest !== data) return
     const figure = JSON.parse(data.figure)
     applyTheme(figure.layout, host)
+    Object.assign(figure.layout, { height: data.height, autosize: true, uirevision: data.revision })
     problem?.remove()
     await glide(Plotly, host, figure, data)
     host.uwmlTraces = figure.data.map(({ x, y, name }) => ({ x, y, name }))
@@ -93,7 +94,8 @@ function listen(host) {
 export default function ({ data, parentElement, setTriggerValue }) {
   const host = parentElement.querySelector(".uwml-plot")
   host.uwmlClicked = numbers => setTriggerValue("clicked", numbers)
-  if (host.uwmlLatest?.figure === data.figure && host.uwmlLatest?.height === data.height) return
+  const shown = host.uwmlLatest
+  if (["figure", "height", "revision"].every(name => shown?.[name] === data[name])) return
   host.uwmlLatest = data
   // One after the other: a second react while the first still draws loses the zoom.
   host.uwmlQueue = (host.uwmlQueue ?? Promise.resolve()).then(() => draw(host, data))

@@ -45,9 +45,9 @@ def live_plot(
         glide_ms: traces whose ``meta`` is ``glide`` move to their new places in that time, as long as they
             keep their number of points; not where the visitor asked for less motion.
     """
-    figure.update_layout(height=height, autosize=True, uirevision=revision)
-    data = {"figure": figure.to_json(validate=False), "height": height, "title": title, "problem": problem}
-    data |= {"glide_ms": glide_ms, "clickable": on_click is not None}
+    # the figure itself stays as it is: it may be kept and shared
+    data = {"figure": figure.to_json(validate=False), "height": height, "revision": revision}
+    data |= {"title": title, "problem": problem, "glide_ms": glide_ms, "clickable": on_click is not None}
 
     def clicked() -> None:
         point = st.session_state[key].get("clicked")

@@ -19,8 +19,11 @@ from uwml_core.analysis.replay_validity import ReplayCheck, replay_validity
 from uwml_core.analysis.runs import LAST_STEP_COLUMNS, last_step, run_row, runs_table
 from uwml_core.analysis.selection import PREVIEW_COLUMNS, StepSelection
 from uwml_core.analysis.training import step_columns
+from uwml_core.analysis.what_if import Baseline
+from uwml_core.analysis.what_if import baseline as measure_baseline
 from uwml_core.i18n import language
 from uwml_core.runlog.reader import Run, SchemaTooNew, list_runs
+from uwml_core.ui.kept import version_of
 from uwml_core.ui.settings import logs_root
 from uwml_core.weighting import UWMLConfig
 
@@ -33,56 +36,68 @@ def runs() -> list[Run]:
 def overview() -> pd.DataFrame:
     """One row per run, as ``runs_table`` describes it."""
     return runs_table(
-        _row(str(run.path), (run.version(), run.status), language(), _run=run) for run in runs()
+        _row(str(run.path), (version_of(run), run.status), language(), _run=run) for run in runs()
     )
 
 
 def last_row(run: Run) -> dict[str, Any] | None:
     """Newest row of the steps table."""
-    return last_step(_growing(str(run.path), run.version(), "steps", LAST_STEP_COLUMNS, _run=run))
+    return last_step(_growing(str(run.path), version_of(run), "steps", LAST_STEP_COLUMNS, _run=run))
 
 
 def steps(run: Run) -> pd.DataFrame:
     """Steps table, the columns that the charts use."""
     columns = tuple(step_columns(run.directions))
-    return _growing(str(run.path), run.version(), "steps", columns, _run=run)
+    return _growing(str(run.path), version_of(run), "steps", columns, _run=run)
 
 
 def balance_steps(run: Run) -> pd.DataFrame:
     """Steps table, the columns that the balance of the directions is computed from."""
     columns = tuple(balance_columns(run.directions))
-    return _growing(str(run.path), run.version(), "steps", columns, _run=run)
+    return _growing(str(run.path), version_of(run), "steps", columns, _run=run)
 
 
 def lag(run: Run) -> Lag:
     """Which direction lags."""
-    return _lag(str(run.path), run.version(), _run=run)
+    return _lag(str(run.path), version_of(run), _run=run)
 
 
 def controller_validity(run: Run) -> ReplayCheck:
     """Whether replaying the run's parameters gives its direction weights."""
-    return _controller_validity(str(run.path), run.version(), _run=run)
+    return _controller_validity(str(run.path), version_of(run), _run=run)
 
 
 def evals(run: Run) -> pd.DataFrame:
     """Evaluations table."""
-    return _frame(str(run.path), run.version(), "evals", None, _run=run)
+    return _frame(str(run.path), version_of(run), "evals", None, _run=run)
 
 
 def events(run: Run) -> pd.DataFrame:
     """Events table."""
-    return _frame(str(run.path), run.version(), "events", None, _run=run)
+    return _frame(str(run.path), version_of(run), "events", None, _run=run)
 
 
 def histogram(run: Run) -> pd.DataFrame:
     """Margin histogram per epoch and direction; of a growing run only new parts are read."""
-    return _histogram(str(run.path), run.version(), _run=run)
+    return _histogram(str(run.path), version_of(run), _run=run)
 
 
 def pairs(run: Run, selection: StepSelection) -> Any:
     """Arrow table of the selected steps' pairs, the columns that the preview uses."""
     key = hash(selection.steps.tobytes())
-    return _pairs(str(run.path), run.version(), key, _run=run, _selection=selection)
+    return _pairs(str(run.path), version_of(run), key, _run=run, _selection=selection)
+
+
+def baseline(run: Run, selection: StepSelection, config: UWMLConfig) -> Baseline:
+    """What every preview of the selected steps starts from.
+
+    Args:
+        run: the run.
+        selection: its steps to look at.
+        config: the parameters in use, which the run's version implies.
+    """
+    key = hash(selection.steps.tobytes())
+    return _baseline(str(run.path), version_of(run), key, _run=run, _selection=selection, _config=config)
 
 
 def loss_in_use(run: Run) -> UWMLConfig | None:
@@ -140,4 +155,13 @@ def _histogram(path: str, version: Hashable, *, _run: Run) -> pd.DataFrame:
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _pairs(path: str, version: Hashable, key: int, *, _run: Run, _selection: StepSelection) -> Any:
-    return _run.table("pairs", columns=list(PREVIEW_COLUMNS), filter=_selection.filter)
+    table = _run.table("pairs", columns=list(PREVIEW_COLUMNS), filter=_selection.filter)
+    # of a long run thousands of chunks, each of which every look at a column would begin anew
+    return table.unify_dictionaries().combine_chunks()
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _baseline(
+    path: str, version: Hashable, key: int, *, _run: Run, _selection: StepSelection, _config: UWMLConfig
+) -> Baseline:
+    return measure_baseline(pairs(_run, _selection), steps(_run), _config, _run.directions)

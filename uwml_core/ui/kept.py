@@ -1,0 +1,58 @@
+"""Keep what was computed or drawn from a run until the run changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, ParamSpec, TypeVar
+
+import streamlit as st
+
+from uwml_core.i18n import language
+from uwml_core.runlog.reader import Run
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def kept(run: Run, key: Hashable, make: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+    """What ``make(*args, **options)`` gives, made once per version of a run, language and colour scheme.
+
+    The result is shared between visitors and never copied: nobody may change it in place.
+
+    Args:
+        run: what all arguments come from.
+        key: names the result among those of the run, and every choice that it depends on.
+        make: computes or draws it.
+        *args: passed on.
+        **options: passed on.
+    """
+    scheme = st.context.theme.get("type")
+
+    def _make() -> Any:
+        return make(*args, **options)
+
+    result: T = _kept(str(run.path), version_of(run), language(), scheme, key, _make=_make)
+    return result
+
+
+def version_of(run: Run) -> Hashable:
+    """The run's version; looked up twice a second at most, as many files may have to be listed for it."""
+    return _version(str(run.path), _run=run)
+
+
+@st.cache_resource(max_entries=256, show_spinner=False)
+def _kept(
+    path: str,
+    version: Hashable,
+    language: str,
+    scheme: str | None,
+    key: Hashable,
+    *,
+    _make: Callable[[], Any],
+) -> Any:
+    return _make()
+
+
+@st.cache_resource(ttl=0.5, max_entries=2000, show_spinner=False)
+def _version(path: str, *, _run: Run) -> Hashable:
+    return _run.version()
