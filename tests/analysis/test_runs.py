@@ -149,3 +149,17 @@ def test_loss_config_takes_a_section_or_the_parameters_themselves():
     assert loss_config({"loss": {"center": 0.1}, "data": {}}).center == 0.1
     assert loss_config({"center": 0.2}).center == 0.2
     assert loss_config({"loss": {"base": "wei2020_max"}}) is None
+
+
+def test_headline_compares_only_runs_with_the_queries_of_the_newest():
+    clips = evals().assign(n=3, value=90.0)
+    later = START + pd.Timedelta("1h")
+    rows = [
+        run_row(meta(run_id="b", name="b", created_at=later), None, evals()),
+        run_row(meta(run_id="v", name="clips", directions=("v2t", "t2v")), None, clips),
+        run_row(meta(run_id="c", name="c"), None, clips),
+    ]
+    assert runs_headline(runs_table(rows)) == (
+        "3 runs, 0 running. Highest rsum on val: 200.0 by b (R@1 30.0 % i2t, 20.0 % t2i; n = 7 and 8). "
+        "2 runs on other queries cannot be compared with it."
+    )

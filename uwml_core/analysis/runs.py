@@ -155,7 +155,8 @@ def runs_headline(table: pd.DataFrame) -> str:
     known = table.dropna(subset=["rsum"])
     if known.empty:
         return sentences([text, _("No evaluation logged yet.")])
-    best = known.iloc[int(known["rsum"].to_numpy().argmax())]
+    alike = _same_queries(known)
+    best = alike.iloc[int(alike["rsum"].to_numpy().argmax())]
     highest = _(
         "Highest rsum on val: {rsum} by {name} (R@1 {first} % {d1}, {second} % {d2}; n = {n1} and {n2})."
     ).format(
@@ -168,4 +169,18 @@ def runs_headline(table: pd.DataFrame) -> str:
         n1=f"{best['n_first']:,}",
         n2=f"{best['n_second']:,}",
     )
-    return sentences([text, highest])
+    if len(alike) == len(known):
+        return sentences([text, highest])
+    others = ngettext(
+        "{count} run on other queries cannot be compared with it.",
+        "{count} runs on other queries cannot be compared with it.",
+        len(known) - len(alike),
+    ).format(count=f"{len(known) - len(alike):,}")
+    return sentences([text, highest, others])
+
+
+def _same_queries(known: pd.DataFrame) -> pd.DataFrame:
+    """Evaluated runs with the queries of the newest: recall on other data is another scale."""
+    columns = ["first_direction", "n_first", "n_second"]
+    newest = known["started"].fillna(pd.Timestamp.min.tz_localize("UTC")).to_numpy().argmax()
+    return known[(known[columns] == known[columns].iloc[int(newest)]).all(axis=1)]
