@@ -114,7 +114,11 @@ def weights_figure(
             _add_clamp(figure, number, max_weight, theme)
         _name_panel(figure, number, direction, color)
     right = max(used, 1.5) if max_weight is None else max(used, max_weight + 0.1)
-    figure.update_xaxes(title={"text": _("weight, 1 = average pair")}, range=[0, right], nticks=6)
+    figure.update_xaxes(range=[0, right], nticks=6)
+    # once for both panels, as twice would overlap in a narrow card
+    place = {"xref": "paper", "yref": "paper", "x": 0.5, "y": 0, "yanchor": "top", "yshift": -22}
+    font = {"color": theme.muted, "size": 12}
+    figure.add_annotation(text=_("weight, 1 = average pair"), showarrow=False, font=font, **place)
     figure.update_yaxes(rangemode="tozero", tickformat="~s", nticks=5)
     return figure.figure()
 

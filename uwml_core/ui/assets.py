@@ -11,6 +11,7 @@ import plotly
 APP_ROOT = Path(__file__).resolve().parents[2]
 STATIC = APP_ROOT / "static"
 ICON = STATIC / "icon.png"
+LOGO = STATIC / "icon.svg"
 
 
 def publish_plotly_js(static: Path = STATIC) -> Path:

@@ -6,6 +6,7 @@ import streamlit as st
 
 from uwml_core.i18n import LANGUAGES, _, set_language
 from uwml_core.runlog.reader import Run
+from uwml_core.ui.assets import LOGO
 from uwml_core.ui.choice import adopt, publish
 from uwml_core.ui.read import runs
 from uwml_core.ui.styles import apply_styles
@@ -21,6 +22,7 @@ _WANTED = "_wanted_run"
 def draw_frame() -> None:
     """Draw the sidebar's controls; ``app.py`` calls this once per script run, before the page."""
     apply_styles()
+    st.logo(str(LOGO))
     # before the first text; the selector itself stands last
     adopt(LANGUAGE, list(LANGUAGES), "en")
     apply_language()
