@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -70,18 +71,14 @@ def list_table(run: Path, table: str, *, foreign: bool) -> Listing:
     if foreign:
         entries += [found for found in _scan(run) if found[0].name == f"{table}.parquet"]
     for entry, stat in entries:
-        part = _as_part(entry, stat, foreign=foreign)
-        name = os.path.relpath(entry.path, run)
-        if part is None:
-            issues.append(HealthIssue(name, "foreign", f"{name} is no part of the run log and is skipped"))
-        elif problem := _tail_problem(part):
-            issues.append(HealthIssue(name, "torn", f"{name} {problem} and is skipped"))
-        elif problem := known_problem(part):
-            issues.append(
-                HealthIssue(name, "unreadable", f"{name} cannot be read ({problem}) and is skipped")
-            )
-        else:
+        part = _as_part(entry.path, stat.st_size, stat.st_mtime_ns, foreign)
+        problem = _problem(part)
+        if part is not None and problem is None:
             parts.append(part)
+        elif problem is not None:
+            kind, what = problem
+            name = os.path.relpath(entry.path, run)
+            issues.append(HealthIssue(name, kind, f"{name} {what} and is skipped"))
     return Listing(tuple(_without_covered(parts)), tuple(sorted(issues, key=lambda issue: issue.file)))
 
 
@@ -105,11 +102,23 @@ def _scan(folder: Path) -> list[tuple[os.DirEntry[str], os.stat_result]]:
     return found
 
 
-def _as_part(entry: os.DirEntry[str], stat: os.stat_result, *, foreign: bool) -> Part | None:
-    name = parse_part_name(entry.name)
-    if name is None and not (foreign and entry.name.endswith(".parquet")):
+@lru_cache(maxsize=20_000)
+def _as_part(path: str, size: int, mtime_ns: int, foreign: bool) -> Part | None:
+    name = parse_part_name(os.path.basename(path))
+    if name is None and not (foreign and path.endswith(".parquet")):
         return None
-    return Part(Path(entry.path), *(name or (0, -1, -1)), stat.st_size, stat.st_mtime_ns)
+    return Part(Path(path), *(name or (0, -1, -1)), size, mtime_ns)
+
+
+def _problem(part: Part | None) -> tuple[str, str] | None:
+    """Kind of a health issue and what is wrong; None for a part that can be used."""
+    if part is None:
+        return "foreign", "is no part of the run log"
+    if problem := _tail_problem(part):
+        return "torn", problem
+    if problem := known_problem(part):
+        return "unreadable", f"cannot be read ({problem})"
+    return None
 
 
 def _tail_problem(part: Part) -> str:
@@ -136,18 +145,19 @@ def _look_at_tail(part: Part) -> str:
     return _WHOLE if whole else "is cut off or no Parquet"
 
 
-def check_footer(part: Part) -> None:
-    """Read a part's footer once and remember whether that works."""
+def check_footer(part: Part) -> bool:
+    """Read a part's footer once and remember whether that works; True where a problem was found now."""
     key = ("footer", *part.key)
     if _verdicts.get(key) is not None:
-        return
+        return False
     try:
         pq.read_metadata(part.path)
     except FileNotFoundError:
-        return
+        return False
     except (OSError, pa.ArrowException) as error:
         remember_problem(part, error)
     _verdicts.put(key, _WHOLE)
+    return bool(known_problem(part))
 
 
 def remember_problem(part: Part, error: Exception) -> None:

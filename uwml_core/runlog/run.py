@@ -229,9 +229,11 @@ class Run:
         """Everything that is wrong with the files; reads each footer once."""
         issues = [self._info.issue] if self._info.issue else []
         for table in TABLES:
-            for part in self._listing(table).parts:
-                check_footer(part)
-            issues += self._listing(table).issues
+            listing = self._listing(table)
+            broken = [part for part in listing.parts if check_footer(part)]
+            if broken:
+                listing = self._listing(table)
+            issues += listing.issues
         return tuple(issues)
 
     def _items_path(self) -> Path | None:
