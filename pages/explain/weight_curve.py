@@ -1,15 +1,13 @@
 import streamlit as st
 
 from uwml_core import ui
-from uwml_core.analysis import margins, what_if
-from uwml_core.analysis.bands import bands_frame
-from uwml_core.analysis.curves import curve_frame, curves_by_epoch
+from uwml_core.analysis import bands, curves, margins, what_if
 from uwml_core.analysis.selection import select_steps
 from uwml_core.analysis.validity import validity
-from uwml_core.figures import shares
-from uwml_core.figures import weight_curve as figures
+from uwml_core.figures import shares, weight_curve
 from uwml_core.i18n import _
 from uwml_core.runlog.reader import Run
+from uwml_core.weighting import UWMLConfig
 
 run = ui.begin_page(
     _("Weight curve"),
@@ -18,31 +16,9 @@ run = ui.begin_page(
 )
 
 
-def body(run: Run) -> None:
-    directions, theme, steps = run.directions, ui.current_theme(), ui.steps(run)
-    histogram, logged, top = ui.histogram(run), ui.loss_in_use(run), st.container()
-    left, right = st.columns([5, 3], gap="small")
-    with right, st.container(border=True, key="card-controls"):
-        epoch = ui.epoch_choice(margins.epochs_in(histogram))
-        before, after = ui.weighting_controls(logged, run.run_id)
-
-    selection = ui.kept(run, ("selection", epoch), select_steps, steps, epoch)
-    pairs = ui.pairs(run, selection)
-    result = what_if.compare(ui.baseline(run, selection, before), after)
-    with top:
-        ui.headline(what_if.weight_curve_headline(result))
-    with left:
-        shown = ui.kept(run, ("shown", epoch), margins.select_epoch, histogram, epoch)
-        epochs = ui.kept(run, "epochs", margins.epoch_progress, steps)
-        progress = [ui.progress_of(epochs, epoch)]
-        now, new = curve_frame(before, progress), curve_frame(after, progress)
-        figure = figures.weight_curve_figure(
-            shown, now, new, bands_frame(), theme, directions=directions, center=after.center, height=430
-        )
-        notes = (_("Open-loop preview: other weights would have led to other margins."), selection.note)
-        notes += (ui.kept(run, ("validity", epoch), validity, pairs, steps, logged, directions).reason,)
-        ui.card(_("Weight of a pair over its margin"), figure, shown, *notes, key="curve", height=430)
-
+def details(run: Run, result: what_if.WhatIf, after: UWMLConfig, scale: float) -> None:
+    directions, theme = run.directions, ui.current_theme()
+    epochs = ui.kept(run, "epochs", margins.epoch_progress, ui.steps(run))
     left, right = st.columns([5, 3], gap="small")
     with left:
         ui.what_if_table(result.summary)
@@ -57,12 +33,41 @@ def body(run: Run) -> None:
         unit = _("anchors per 0.05")
         ui.card(_("Relative weight of the pairs"), figure, weights, key="weights", unit=unit, height=260)
     with two:
-        curves = curves_by_epoch(after, epochs)
-        figure = figures.curve_by_epoch_figure(curves, theme)
+        by_epoch = curves.curves_by_epoch(after, epochs, scale=scale)
+        figure = weight_curve.curve_by_epoch_figure(by_epoch, theme)
         unit = _("pair weight")
-        ui.card(_("The curve from epoch to epoch"), figure, curves, key="epochs", unit=unit, height=260)
+        ui.card(_("The curve from epoch to epoch"), figure, by_epoch, key="epochs", unit=unit, height=260)
     with three:
-        ui.recipe_card(after)
+        ui.recipe_card(after, ui.weighting_names(scale))
+
+
+def body(run: Run) -> None:
+    directions, theme, steps = run.directions, ui.current_theme(), ui.steps(run)
+    histogram, logged, top = ui.histogram(run), ui.loss_in_use(run), st.container()
+    scale = curves.mean_margin_scale(steps, directions)
+    left, right = st.columns([5, 3], gap="small")
+    with right, st.container(border=True, key="card-controls"):
+        epoch = ui.epoch_choice(margins.epochs_in(histogram))
+        before, after = ui.weighting_controls(logged, run.run_id, scale)
+
+    selection = ui.kept(run, ("selection", epoch), select_steps, steps, epoch)
+    pairs = ui.pairs(run, selection)
+    result = what_if.compare(ui.baseline(run, selection, before), after)
+    with top:
+        ui.headline(what_if.weight_curve_headline(result))
+    with left:
+        shown = ui.kept(run, ("shown", epoch), margins.select_epoch, histogram, epoch)
+        progress = [ui.progress_of(ui.kept(run, "epochs", margins.epoch_progress, steps), epoch)]
+        now, new = (curves.curve_frame(config, progress, scale=scale) for config in (before, after))
+        figure = weight_curve.weight_curve_figure(
+            shown, now, new, bands.bands_frame(), theme, directions=directions, height=430,
+            center=curves.center_margin(after, scale),
+        )  # fmt: skip
+        notes = (_("Open-loop preview: other weights would have led to other margins."), selection.note)
+        notes += (ui.kept(run, ("validity", epoch), validity, pairs, steps, logged, directions).reason,)
+        ui.card(_("Weight of a pair over its margin"), figure, shown, *notes, key="curve", height=430)
+
+    details(run, result, after, scale)
 
 
 ui.follow(run, body)

@@ -56,6 +56,9 @@ def test_other_parameters_do_not(logged, change):
         UWMLConfig(curve="uniform", total_steps=20),
         UWMLConfig(steepness_start=0.0, steepness_end=200.0, hard_floor=0.0, total_steps=20),
         UWMLConfig(max_weight=1.0, total_steps=20),
+        UWMLConfig(margin_scale="negative_std", center=1.5, total_steps=20),
+        UWMLConfig(combination="add", update_every=1, smoothing=0.0, total_steps=20),
+        UWMLConfig(combination="add", steepness_start=0.0, steepness_end=0.0, total_steps=20),
     ],
 )
 def test_any_curve_replays(tmp_path, config):
@@ -63,6 +66,14 @@ def test_any_curve_replays(tmp_path, config):
     pairs = run.table("pairs", columns=list(PREVIEW_COLUMNS))
     result = validity(pairs, run.frame("steps"), loss_config(run.config), DIRECTIONS)
     assert result.ok is True, result
+
+
+def test_a_margin_scale_that_was_not_logged_is_named(logged):
+    pairs, steps, config = logged
+    scaled = dataclasses.replace(config, margin_scale="negative_std")
+    result = validity(pairs, steps, scaled, DIRECTIONS)
+    assert result.ok is None
+    assert "scale of the margins was not logged" in result.reason
 
 
 def test_one_wrong_weight_among_thousands_is_found(logged):

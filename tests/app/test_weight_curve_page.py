@@ -112,6 +112,25 @@ def test_preset_sets_every_control(opened: Any, number: int, changed: dict[str, 
     assert settings(opened) == expected
 
 
+def test_margin_scale_is_offered_where_it_was_logged(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    config = UWMLConfig(margin_scale="negative_std", center=3.0, total_steps=12)
+    make_run(tmp_path, run_id="scaled", steps=12, epochs=2, batch=32, config=config)
+    opened = open_page(WEIGHT_CURVE, tmp_path, run="scaled")
+    assert not opened.failures
+    assert settings(opened)["margin_scale"] == "negative_std"
+    assert "Replaying the logged parameters gives the logged weights" in opened.text
+    opened.app.selectbox(key="margin_scale").set_value("none").run()
+    assert not opened.failures
+    assert (settings(opened)["margin_scale"], settings(opened)["center"]) == ("none", 2.0)
+    before_i2t, after_i2t, _before, _after = effective(opened)
+    assert before_i2t != after_i2t
+
+
+def test_margin_scale_is_not_offered_otherwise(opened: Any) -> None:
+    assert "margin_scale" not in settings(opened)
+    assert "margin_scale" not in {box.key for box in opened.app.selectbox}
+
+
 def test_reset_goes_back_to_the_run_in_one_click(open_page: Callable[..., Any], logs: Path) -> None:
     opened = open_page(WEIGHT_CURVE, logs, run="b-plain")
     assert settings(opened)["center"] == 0.4

@@ -23,60 +23,140 @@ def sigmoid(z):
     return 1 / (1 + math.exp(-z)) if z >= 0 else math.exp(z) / (1 + math.exp(z))
 
 
-def curve_weight(margin, curve, center, steepness, hard_floor):
+def log_sum(values):
+    top = max(values)
+    return top + math.log(sum(math.exp(value - top) for value in values))
+
+
+def log_one_plus_exp(z):
+    return max(z, 0.0) + math.log1p(math.exp(-abs(z)))
+
+
+def curve_weight(margin, settings):
     if math.isnan(margin):
         return 0.0
-    z = steepness * (margin - center)
-    if curve == "uniform":
+    center, h = settings["center"], settings["hard_floor"]
+    z = settings["steepness"] * (margin - center)
+    if settings["curve"] == "uniform":
         weight = 1.0
-    elif curve == "hard":
+    elif settings["curve"] == "hard":
         weight = sigmoid(-z)
     else:
         weight = 4 * sigmoid(z) * sigmoid(-z)
         if margin < center:
-            weight = hard_floor + (1 - hard_floor) * weight
+            weight = h + (1 - h) * weight
     return max(weight, 1e-6)
 
 
-def anchor(row, i, negatives, settings):
-    """Everything about anchor i of one direction; ``row[j]`` is its similarity to candidate j."""
-    if not negatives:
-        return {"margin": NAN, "negative": NAN, "index": -1, "loss": 0.0, "mass": 0.0}
-    hardest = max(negatives, key=lambda j: row[j])
-    margin = row[i] - row[hardest]
-    if settings["base"] == "triplet":
-        loss = max(0.0, settings["triplet_margin"] - margin)
-        mass = 2.0 if loss > 0 else 0.0
-    else:
-        tau = settings["temperature"]
-        shift = max(0.0, -margin / tau)
-        odds = sum(math.exp((row[j] - row[i]) / tau - shift) for j in negatives)
-        loss = math.log1p(odds) if shift == 0 else shift + math.log(odds + math.exp(-shift))
-        mass = 2 * odds / (odds + math.exp(-shift))
-    return {"margin": margin, "negative": row[hardest], "index": hardest, "loss": loss, "mass": mass}
+def statistic(values, settings):
+    """What of the negatives' similarities the margin is taken to."""
+    ordered = sorted(values)
+    kind = settings["negative_statistic"]
+    if kind == "hardest":
+        return ordered[-1]
+    if kind == "mean":
+        return sum(ordered) / len(ordered)
+    if kind == "topk_mean":
+        best = ordered[-settings["topk"] :]
+        return sum(best) / len(best)
+    place = settings["quantile"] * (len(ordered) - 1)
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
 
 
-def direction(rows, labels, settings, fixed_weights=None):
+def margin_scale(rows, negatives):
+    variances = []
+    for row, mine in zip(rows, negatives, strict=True):
+        if len(mine) >= 2:
+            mean = sum(row[j] for j in mine) / len(mine)
+            variances.append(sum((row[j] - mean) ** 2 for j in mine) / len(mine))
+    return max(1e-3, math.sqrt(sum(variances) / len(variances))) if variances else 1.0
+
+
+def infonce(row, i, negatives, settings):
+    tau = settings["temperature"]
+    odds = log_sum([row[j] / tau for j in negatives]) - row[i] / tau
+    return log_one_plus_exp(odds), 2 * sigmoid(odds)
+
+
+def hinge(row, i, negatives, settings):
+    loss = max(0.0, settings["triplet_margin"] - row[i] + max(row[j] for j in negatives))
+    return loss, 2.0 if loss > 0 else 0.0
+
+
+ANCHOR_LOSSES = {"infonce": infonce, "triplet": hinge}
+
+
+def share(values):
+    """Mean of the values, NaN of none."""
+    values = list(values)
+    return sum(values) / len(values) if values else NAN
+
+
+def weigh(weights, settings, direction_weight):
+    """Relative weights after the clamp, of a list in which 0 means: has no weight."""
+    if settings["combination"] == "add":
+        largest = max(settings["steepness_start"], settings["steepness_end"])
+        phi = settings["steepness"] / largest if largest > 0 else 1.0
+        weights = [(w + direction_weight + phi) / 3 if w > 0 else 0.0 for w in weights]
+    if not any(weights):
+        return weights
+    mean = sum(weights) / sum(w > 0 for w in weights)
+    return [min(w / mean, settings["max_weight"]) for w in weights]
+
+
+def negatives_left(image, text, labels, settings):
+    """Whether each candidate is a negative of each anchor, first direction, then second."""
+    rows = cosines(image, text)
+    f = settings["false_negative_margin"]
+    return [
+        [
+            labels[i] != labels[j] and (f is None or matrix[i][j] <= matrix[i][i] + f)
+            for j in range(len(matrix))
+        ]
+        for matrix in (rows, [list(column) for column in zip(*rows, strict=True)])
+        for i in range(len(matrix))
+    ]
+
+
+def direction(rows, excluded, settings, direction_weight, frozen=None):
     """One direction: ``rows[i][j]`` is the similarity of anchor i to candidate j."""
     count = len(rows)
-    anchors = [
-        anchor(rows[i], i, [j for j in range(count) if labels[j] != labels[i]], settings)
-        for i in range(count)
+    f = settings["false_negative_margin"]
+    candidates = [[j for j in range(len(rows[0])) if not excluded[i][j]] for i in range(count)]
+    false = [
+        (i, j) for i in range(count) for j in candidates[i] if f is not None and rows[i][j] > rows[i][i] + f
     ]
-    for a in anchors:
-        a["pair_weight"] = curve_weight(
-            a["margin"],
-            settings["curve"],
-            settings["center"],
-            settings["steepness"],
-            settings["hard_floor"],
+    negatives = [[j for j in candidates[i] if (i, j) not in false] for i in range(count)]
+    scale = margin_scale(rows, negatives) if settings["margin_scale"] == "negative_std" else 1.0
+    anchors = []
+    for i in range(count):
+        if not negatives[i]:
+            anchors.append(
+                {"hard": NAN, "margin": NAN, "statistic": NAN, "index": -1, "loss": 0.0, "mass": 0.0}
+            )
+            continue
+        hardest = max(negatives[i], key=lambda j, row=rows[i]: row[j])
+        taken = statistic([rows[i][j] for j in negatives[i]], settings)
+        loss, mass = ANCHOR_LOSSES[settings["base"]](rows[i], i, negatives[i], settings)
+        anchors.append(
+            {
+                "hard": rows[i][i] - rows[i][hardest],
+                "margin": rows[i][i] - taken,
+                "statistic": taken,
+                "index": hardest,
+                "loss": loss,
+                "mass": mass,
+            }
         )
+    for a in anchors:
+        a["pair_weight"] = curve_weight(a["margin"] / scale, settings)
     valid = [i for i in range(count) if anchors[i]["index"] >= 0]
     n = len(valid)
-    mean = sum(anchors[i]["pair_weight"] for i in valid) / n
-    relative = [min(a["pair_weight"] / mean, settings["max_weight"]) for a in anchors]
-    if fixed_weights is not None:
-        relative = fixed_weights
+    relative = weigh([a["pair_weight"] for a in anchors], settings, direction_weight)
+    if frozen is not None:
+        relative = frozen["weight"]
     total, squares = sum(relative), sum(r * r for r in relative)
     denominator = {
         "l2": math.sqrt(n * squares),
@@ -84,45 +164,59 @@ def direction(rows, labels, settings, fixed_weights=None):
         "rss": math.sqrt(squares),
         "none": n,
     }[settings["normalization"]]
-    loss = sum(r * a["loss"] for r, a in zip(relative, anchors, strict=True)) / denominator
+    loss = sum(r * a["loss"] for r, a in zip(relative, anchors, strict=True)) / (denominator or 1.0)
     mass = [r * a["mass"] for r, a in zip(relative, anchors, strict=True)]
     return {
         "anchors": anchors,
         "weight": relative,
         "loss": loss,
-        "gap": sum(anchors[i]["margin"] for i in valid) / n,
-        "ess": total * total / squares,
-        "clamped_share": sum(relative[i] >= settings["max_weight"] for i in valid) / n,
+        "gap": share(anchors[i]["hard"] for i in valid),
+        "ess": total * total / squares if n else 0.0,
+        # a weight that equals the clamp up to rounding may count either way
+        "clamped_least": share(relative[i] >= settings["max_weight"] for i in valid),
+        "clamped_most": share(relative[i] >= settings["max_weight"] - 1e-12 for i in valid),
         "no_negative_count": count - n,
-        "accuracy": sum(anchors[i]["margin"] > 0 for i in valid) / n,
+        "accuracy": share(anchors[i]["hard"] > 0 for i in valid),
         "gradient_share": [m / sum(mass) if sum(mass) > 0 else NAN for m in mass],
+        "negatives": sum(len(mine) for mine in negatives) / count,
+        "false": false,
+        "margin_scale": scale,
     }
 
 
-def step(image, text, labels, settings, direction_weight=(0.5, 0.5), fixed_weights=(None, None)):
-    """Both directions and the loss of one step."""
+def step(image, text, labels, settings, direction_weight=(0.5, 0.5), frozen=None):
+    """Both directions and the loss of one step.
+
+    ``frozen`` is an earlier result whose weights are kept, for derivatives.
+    """
     rows = cosines(image, text)
     columns = [list(column) for column in zip(*rows, strict=True)]
+    excluded = [[a == b for b in labels] for a in labels]
     both = [
-        direction(matrix, labels, settings, fixed)
-        for matrix, fixed in zip((rows, columns), fixed_weights, strict=True)
+        direction(matrix, excluded, settings, weight, frozen and frozen["directions"][d])
+        for d, (matrix, weight) in enumerate(zip((rows, columns), direction_weight, strict=True))
     ]
-    loss = sum(w * d["loss"] for w, d in zip(direction_weight, both, strict=True))
+    factors = (0.5, 0.5) if settings["combination"] == "add" else direction_weight
+    loss = sum(w * d["loss"] for w, d in zip(factors, both, strict=True))
     return {"loss": loss, "directions": both, "positive": [rows[i][i] for i in range(len(rows))]}
 
 
-def central_differences(image, text, labels, settings, direction_weight, weights, width=1e-6):
-    """Gradient of the loss with respect to both feature matrices, the weights held fixed."""
+def central_differences(image, text, labels, settings, direction_weight, width=1e-5):
+    """Gradient of the loss with respect to both feature matrices, the weights held fixed.
+
+    Five points, so that the curvature of a softmax at temperature 0.01 does not show.
+    """
+    frozen = step(image, text, labels, settings, direction_weight)
     gradients = []
     for features in (image, text):
         gradient = [[0.0] * len(features[0]) for _ in features]
         for i, row in enumerate(features):
             for k, kept in enumerate(row):
-                sides = []
-                for sign in (1, -1):
-                    row[k] = kept + sign * width
-                    sides.append(step(image, text, labels, settings, direction_weight, weights)["loss"])
+                total = 0.0
+                for place, factor in ((-2, 1), (-1, -8), (1, 8), (2, -1)):
+                    row[k] = kept + place * width
+                    total += factor * step(image, text, labels, settings, direction_weight, frozen)["loss"]
                 row[k] = kept
-                gradient[i][k] = (sides[0] - sides[1]) / (2 * width)
+                gradient[i][k] = total / (12 * width)
         gradients.append(gradient)
     return gradients

@@ -89,6 +89,14 @@ def test_one_pair_has_no_negative() -> None:
         call(torch.ones(1, 4), torch.ones(1, 4))
 
 
+def test_false_negative_margin_that_leaves_nothing() -> None:
+    loss = UWMLLoss(false_negative_margin=-2.0, total_steps=10)
+    message = r"false_negative_margin=-2.0 leaves no anchor of this batch a negative; expected a larger one"
+    with pytest.raises(ValueError, match=message):
+        call(loss=loss)
+    assert loss.step == 0
+
+
 def test_item_ids_of_the_wrong_length() -> None:
     with pytest.raises(ValueError, match="item_ids has length 3; expected 9, one id per pair"):
         call(item_ids=[1, 2, 3])

@@ -7,12 +7,12 @@ import math
 import pytest
 import torch
 
-from uwml_core.losses.functional import anchor_weights, direction_losses, weighted_loss
+from uwml_core.losses.candidates import both_directions
+from uwml_core.losses.functional import anchor_weights, base_terms, direction_losses, weighted_loss
 from uwml_core.losses.fused import fused_infonce_terms
 from uwml_core.losses.report import StepTensors, read_step, step_diagnostics
 from uwml_core.losses.schedule import stage_at
 from uwml_core.losses.similarity import unit_rows
-from uwml_core.losses.terms import infonce_terms, triplet_terms
 from uwml_core.weighting import UWMLConfig
 
 BATCH = 5
@@ -31,13 +31,17 @@ def features() -> list[torch.Tensor]:
     ]
 
 
+def sides(image, text, excluded):
+    return both_directions(unit_rows(image) @ unit_rows(text).T, excluded, UWMLConfig())
+
+
 @pytest.mark.parametrize("scale", [10.0, 90.0])
 def test_fused_and_plain_agree_and_give_such_an_anchor_nothing(scale: float) -> None:
     image, text = features()
     config, gradients = UWMLConfig(), []
     for terms in (
         fused_infonce_terms(image, text, mask(), scale)[0],
-        infonce_terms(unit_rows(image) @ unit_rows(text).T, mask(), scale),
+        base_terms(sides(image, text, mask()), config, scale),
     ):
         weights = anchor_weights(terms, config, 4.0)
         assert terms.negative_index[0, 2] == -1
@@ -107,7 +111,7 @@ def test_no_negative_at_all_is_not_sound() -> None:
     everything = torch.ones(BATCH, BATCH, dtype=torch.bool)
     for terms in (
         fused_infonce_terms(image, text, everything, 10.0)[0],
-        triplet_terms(unit_rows(image) @ unit_rows(text).T, everything, 0.2),
+        base_terms(sides(image, text, everything), UWMLConfig(base="triplet"), 10.0),
     ):
         weights = anchor_weights(terms, UWMLConfig(), 4.0)
         losses = direction_losses(terms.pair_loss, weights.weight, "l2")

@@ -11,6 +11,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from uwml_core.losses import StepDiagnostics, UWMLLoss, weighted_loss
+from uwml_core.losses.candidates import both_directions
+from uwml_core.losses.functional import anchor_weights, base_terms
 from uwml_core.losses.similarity import unit_rows
 from uwml_core.runlog.schema import PAIRS, STEPS
 from uwml_core.weighting import UWMLConfig
@@ -52,12 +54,23 @@ def test_uniform_curve_without_direction_trains_like_hand_written_infonce(
     torch.testing.assert_close(torch.tensor(ours), torch.tensor(want), rtol=2e-5, atol=2e-5)
 
 
+VARIANTS = [
+    {},
+    {"base": "triplet"},
+    {"negative_statistic": "topk_mean", "topk": 3},
+    {"negative_statistic": "quantile", "quantile": 0.8},
+    {"negative_statistic": "mean", "margin_scale": "negative_std"},
+    {"combination": "add"},
+    {"false_negative_margin": 0.1},
+]
+
+
 def test_module_is_the_pure_function_of_its_schedule() -> None:
     torch.manual_seed(0)
     image, text = torch.randn(2, 8, 5, dtype=torch.float64)
     labels = torch.tensor([0, 1, 2, 3, 3, 2, 6, 7])
-    for base in ("infonce", "triplet"):
-        loss = UWMLLoss(base=base, direction_mode="fixed", direction_fixed=0.3)
+    for settings in VARIANTS:
+        loss = UWMLLoss(**settings, direction_mode="fixed", direction_fixed=0.3)
         got = loss(image, text, labels=labels, progress=0.4)
         want = weighted_loss(
             unit_rows(image) @ unit_rows(text).T,
@@ -142,6 +155,52 @@ def test_configuration_comes_as_object_mapping_or_overrides() -> None:
     assert UWMLLoss(config.to_dict()).config == config
     assert UWMLLoss(config, temperature=0.2).config == dataclasses.replace(config, temperature=0.2)
     assert UWMLLoss(modalities=("video", "text")).directions == ("v2t", "t2v")
+
+
+def test_statistics_and_scale_leave_gap_and_named_negative_alone() -> None:
+    torch.manual_seed(0)
+    image, text = torch.randn(2, 9, 4, dtype=torch.float64)
+    plain = UWMLLoss(total_steps=5)
+    plain(image, text)
+    for name in ("topk_mean", "quantile", "mean"):
+        other = UWMLLoss(total_steps=5, negative_statistic=name, quantile=0.5, margin_scale="negative_std")
+        other(image, text)
+        torch.testing.assert_close(other.last.gap, plain.last.gap)
+        assert torch.equal(other.last.negative_index, plain.last.negative_index)
+        assert (other.last.margin > plain.last.margin).all()
+        assert other.last_logs["margin_scale_t2i"] == float(other.last.margin_scale[1])
+
+
+def test_margin_scale_ignores_the_unit_of_the_margins() -> None:
+    # the same batch, every similarity halved towards its mean: one center means the same in both
+    similarity = torch.rand(6, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    config = UWMLConfig(margin_scale="negative_std", center=1.0)
+    weights = [
+        anchor_weights(base_terms(both_directions(s, torch.eye(6).bool(), config), config, 10.0), config, 3.0)
+        for s in (similarity, 0.25 + 0.5 * similarity)
+    ]
+    torch.testing.assert_close(weights[0].weight, weights[1].weight)
+    torch.testing.assert_close(weights[0].margin, 2 * weights[1].margin)
+
+
+def test_anchors_with_fewer_than_two_negatives_do_not_set_the_scale() -> None:
+    similarity = torch.tensor([[0.9, 0.1], [0.2, 0.8]], dtype=torch.float64)
+    config = UWMLConfig(margin_scale="negative_std")
+    terms = base_terms(both_directions(similarity, torch.eye(2).bool(), config), config, 10.0)
+    assert terms.margin_scale.tolist() == [1.0, 1.0]
+
+
+def test_false_negatives_are_named() -> None:
+    image = torch.eye(4)
+    text = torch.eye(4)
+    text[1] = torch.tensor([0.9, 0.4, 0.0, 0.0])  # picture 1's own caption suits picture 0 better
+    loss = UWMLLoss(false_negative_margin=0.2, total_steps=5)
+    loss(image, text)
+    last = loss.last
+    # as a text, row 1 prefers picture 0; picture 0 prefers its own caption
+    assert last.false_negatives.tolist() == [[1, 1, 0]]
+    assert (last.masked_false_negatives, last.negatives_per_anchor) == (1, (12 + 11) / 8)
+    assert last.negative_index[1, 1] != 0
 
 
 def test_swapping_the_modalities_swaps_the_directions() -> None:

@@ -21,6 +21,7 @@ from uwml_core.runlog.writer import Nearest, RunLogger
 from uwml_core.weighting import (
     DirectionController,
     UWMLConfig,
+    combined_weight,
     difficulty_weight,
     effective_sample_size,
     loss_denominator,
@@ -238,12 +239,18 @@ class World:
         steepness = stage_steepness(progress, config.steepness_start, config.steepness_end)
         margin, loss = anchors["margin"], anchors["pair_loss"]
         shape = {"curve": config.curve, "center": config.center, "hard_floor": config.hard_floor}
-        pair_weight = difficulty_weight(margin, steepness=np.float32(steepness), **shape)
-        weight = relative_weight(pair_weight, config.max_weight)
-        pull = np.nan_to_num(weight * -np.expm1(-loss))
+        factor = stage_factor(steepness, config.steepness_start, config.steepness_end)
+        scale = np.array([0.11, 0.07]) if config.margin_scale == "negative_std" else None
+        scaled = margin if scale is None else margin / scale.astype(np.float32)[:, None]
+        pair_weight = difficulty_weight(scaled, steepness=np.float32(steepness), **shape)
         gap = np.nanmean(margin.astype(np.float64), axis=1)
         moved = self._controller.update(dict(zip(self._plan.directions, gap.tolist(), strict=True)))
         direction_weight = np.array(list(moved.values()))
+        combined = pair_weight
+        if config.combination == "add":
+            combined = combined_weight(pair_weight, direction_weight.astype(np.float32)[:, None], factor)
+        weight = relative_weight(combined, config.max_weight)
+        pull = np.nan_to_num(weight * -np.expm1(-loss))
         direction_loss = np.nansum(weight * loss, axis=1, dtype=np.float64)
         direction_loss /= loss_denominator(weight, config.normalization)
         return SimpleNamespace(
@@ -264,11 +271,11 @@ class World:
             batch_size=self._plan.batch,
             progress=progress,
             steepness=steepness,
-            stage_factor=stage_factor(steepness, config.steepness_start, config.steepness_end),
+            stage_factor=factor,
             temperature=config.temperature,
             negatives_per_anchor=float(self._plan.batch - 1),
             masked_false_negatives=0,
-            margin_scale=None,
+            margin_scale=scale,
             dead_share=None,
             wrong_sign_share=None,
         )

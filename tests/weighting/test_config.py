@@ -12,6 +12,12 @@ from uwml_core.weighting import PARAMETERS, UWMLConfig
 
 OUTSIDE = {
     "base": ["sigmoid", None],
+    "negative_statistic": ["max", None],
+    "topk": [0, 2.5],
+    "quantile": [0.0, 1.1],
+    "margin_scale": ["std"],
+    "false_negative_margin": [-2.1, 2.1],
+    "combination": ["sum"],
     "curve": ["gauss"],
     "center": [-2.1, 2.1, "0"],
     "steepness_start": [-0.1],
@@ -32,6 +38,9 @@ OUTSIDE = {
     "total_steps": [0, 1.5],
 }
 EDGES = {
+    "topk": [1],
+    "quantile": [1e-6, 1.0],
+    "false_negative_margin": [None, -2.0, 0.0, 2.0],
     "center": [-2.0, 2.0],
     "steepness_start": [0],
     "hard_floor": [0.0, 0.999],
@@ -69,6 +78,12 @@ def test_edges_of_the_range_are_allowed(name: str, value: object) -> None:
 def test_negative_temperature_reads_well() -> None:
     with pytest.raises(ValueError, match=r"^temperature=-1 is out of range; expected > 0$"):
         UWMLConfig(temperature=-1)
+
+
+def test_center_is_free_where_it_counts_multiples_of_a_scale() -> None:
+    assert UWMLConfig(center=3.5, margin_scale="negative_std").center == 3.5
+    with pytest.raises(ValueError, match=r"^center=inf is out of range"):
+        UWMLConfig(center=math.inf, margin_scale="negative_std")
 
 
 def test_round_trip_through_json() -> None:

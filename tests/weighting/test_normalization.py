@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from uwml_core.weighting import (
     NORMALIZATIONS,
+    combined_weight,
     effective_sample_size,
     loss_denominator,
     relative_weight,
@@ -108,3 +109,12 @@ def test_numpy_and_torch_agree(values: list[float]) -> None:
         np.testing.assert_allclose(
             loss_denominator(array, name), loss_denominator(tensor, name).numpy(), rtol=1e-12
         )
+
+
+def test_sum_of_the_three_weights_by_hand() -> None:
+    pair = np.array([[1.0, 0.4, 0.0], [0.7, 0.0, 0.1]])
+    got = combined_weight(pair, np.array([[0.6], [0.4]]), 0.5)
+    np.testing.assert_allclose(got, [[0.7, 0.5, 0.0], [1.6 / 3, 0.0, 1.0 / 3]])
+    np.testing.assert_array_equal(
+        combined_weight(torch.tensor(pair), 0.6, 0.5), combined_weight(pair, 0.6, 0.5)
+    )

@@ -39,8 +39,30 @@ def curve_weight(margin: np.ndarray, steepness: np.ndarray | float, config: UWML
     return weight
 
 
+def mean_margin_scale(steps: pd.DataFrame, directions: tuple[str, str]) -> float:
+    """Mean over steps and directions of the logged margin scale; NaN where none was logged.
+
+    Args:
+        steps: frame of the table ``steps``.
+        directions: the run's directions.
+    """
+    names = [f"margin_scale_{direction}" for direction in directions]
+    columns = [steps[name].to_numpy(np.float64, na_value=np.nan) for name in names if name in steps.columns]
+    values = np.concatenate([np.empty(0), *columns])
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if len(finite) else float("nan")
+
+
+def center_margin(config: UWMLConfig, scale: float) -> float:
+    """Margin of the curve's center, cosine units, where margins are divided by ``scale`` if by anything."""
+    return config.center * (1.0 if config.margin_scale == "none" else scale)
+
+
 def curve_frame(
-    config: UWMLConfig, progress_values: Sequence[float], grid: np.ndarray | None = None
+    config: UWMLConfig,
+    progress_values: Sequence[float],
+    grid: np.ndarray | None = None,
+    scale: float = 1.0,
 ) -> pd.DataFrame:
     """The curve at several moments.
 
@@ -48,6 +70,7 @@ def curve_frame(
         config: parameters of the curve.
         progress_values: moments in [0, 1]; NaN where unknown, which gives the curve of the end.
         grid: margins ``[n]``, cosine units; None takes ``MARGIN_GRID``.
+        scale: what margins are divided by where ``config`` has a margin scale.
 
     Returns:
         Frame ``[margin, weight, progress, steepness]``, moments one after another.
@@ -55,7 +78,8 @@ def curve_frame(
     grid = MARGIN_GRID if grid is None else np.asarray(grid, dtype=np.float64)
     progress = np.asarray(progress_values, dtype=np.float64)
     steepness = steepness_at(progress, config)
-    rows = [curve_weight(grid, float(kappa), config) for kappa in steepness]
+    scaled = grid if config.margin_scale == "none" else grid / scale
+    rows = [curve_weight(scaled, float(kappa), config) for kappa in steepness]
     return pd.DataFrame(
         {
             "margin": np.tile(grid, len(progress)),
@@ -66,19 +90,22 @@ def curve_frame(
     )
 
 
-def curves_by_epoch(config: UWMLConfig, epochs: pd.DataFrame, max_curves: int = 12) -> pd.DataFrame:
+def curves_by_epoch(
+    config: UWMLConfig, epochs: pd.DataFrame, max_curves: int = 12, scale: float = 1.0
+) -> pd.DataFrame:
     """The curve in the middle of each epoch, of evenly spread epochs where there are many.
 
     Args:
         config: parameters of the curve.
         epochs: as ``margins.epoch_progress`` gives it.
         max_curves: most epochs to show; the first and the last always are.
+        scale: as for ``curve_frame``.
 
     Returns:
         Frame ``[epoch, margin, weight, progress, steepness]``.
     """
     at = np.unique(np.linspace(0, max(len(epochs) - 1, 0), min(len(epochs), max_curves)).round().astype(int))
     chosen = epochs.iloc[at] if len(epochs) else epochs
-    frame = curve_frame(config, chosen["progress"].to_list())
+    frame = curve_frame(config, chosen["progress"].to_list(), scale=scale)
     frame.insert(0, "epoch", np.repeat(chosen["epoch"].to_numpy(dtype=np.int64), len(MARGIN_GRID)))
     return frame

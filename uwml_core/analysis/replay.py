@@ -11,7 +11,7 @@ import pyarrow as pa
 from uwml_core.analysis.columns import direction_codes, numbers
 from uwml_core.analysis.curves import curve_weight, steepness_at
 from uwml_core.analysis.step_groups import StepGroups, group_rows
-from uwml_core.weighting import UWMLConfig
+from uwml_core.weighting import UWMLConfig, combined_weight, stage_factor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +22,8 @@ class LoggedPairs:
         groups: the grouping of the rows.
         margin, pair_loss, weight, gradient_share: as logged, ``[rows]``.
         progress, temperature: of each group's step, float64 ``[groups]``; NaN where not logged.
+        direction_weight, margin_scale: of each group's step and direction, float64 ``[groups]``; NaN
+            where not logged.
         left_out: rows of each direction without a weight or a finite margin, ``[directions]``.
     """
 
@@ -32,6 +34,8 @@ class LoggedPairs:
     gradient_share: np.ndarray
     progress: np.ndarray
     temperature: np.ndarray
+    direction_weight: np.ndarray
+    margin_scale: np.ndarray
     left_out: np.ndarray
 
 
@@ -40,8 +44,8 @@ def logged_pairs(pairs: pa.Table, steps: pd.DataFrame, directions: tuple[str, st
 
     Args:
         pairs: rows of the table ``pairs`` with ``selection.PREVIEW_COLUMNS``, whole steps.
-        steps: frame of the table ``steps`` with step, progress and temperature; rows of ``pairs`` whose
-            step is not among them are ignored.
+        steps: frame of the table ``steps`` with step, progress and temperature, and for each direction
+            direction_weight and margin_scale; rows of ``pairs`` whose step is not among them are ignored.
         directions: the run's directions; rows of others are ignored.
 
     Returns:
@@ -64,6 +68,8 @@ def logged_pairs(pairs: pa.Table, steps: pd.DataFrame, directions: tuple[str, st
         gradient_share=numbers(pairs, "gradient_share")[rows],
         progress=_of_step(steps, "progress", groups.step),
         temperature=_of_step(steps, "temperature", groups.step),
+        direction_weight=_of_direction(steps, "direction_weight", groups, directions),
+        margin_scale=_of_direction(steps, "margin_scale", groups, directions),
         left_out=left_out,
     )
 
@@ -85,11 +91,34 @@ def _of_step(steps: pd.DataFrame, name: str, step: np.ndarray) -> np.ndarray:
     return found
 
 
+def _of_direction(
+    steps: pd.DataFrame, name: str, groups: StepGroups, directions: tuple[str, str]
+) -> np.ndarray:
+    first, second = (_of_step(steps, f"{name}_{direction}", groups.step) for direction in directions)
+    return np.where(groups.direction == 0, first, second)
+
+
 def replayed_weight(logged: LoggedPairs, config: UWMLConfig) -> np.ndarray:
     """Relative weight that ``config`` would have given each row at its step, ``[rows]``.
 
-    The steepness follows from the step's logged progress, as in the loss.
+    The steepness follows from the step's logged progress, as in the loss; direction weights and margin
+    scales are the logged ones. NaN where ``config`` needs one that was not logged.
     """
-    steepness = logged.groups.spread(steepness_at(logged.progress, config)).astype(logged.margin.dtype)
-    weight = curve_weight(logged.margin, steepness, config)
-    return logged.groups.relative_weight(weight, config.max_weight)
+    groups, margin = logged.groups, logged.margin
+
+    def of_rows(values: np.ndarray) -> np.ndarray:
+        return groups.spread(values).astype(margin.dtype)
+
+    steepness = steepness_at(logged.progress, config)
+    known = np.ones(len(margin), dtype=bool)
+    if config.margin_scale != "none":
+        margin = margin / of_rows(logged.margin_scale)
+        known &= np.isfinite(margin)
+    weight = curve_weight(margin, of_rows(steepness), config)
+    if config.combination == "add":
+        factor = stage_factor(steepness, config.steepness_start, config.steepness_end)
+        of_direction = of_rows(logged.direction_weight)
+        known &= np.isfinite(of_direction)
+        weight = combined_weight(weight, of_direction, of_rows(np.broadcast_to(factor, steepness.shape)))
+    relative = groups.relative_weight(weight, config.max_weight)
+    return relative if known.all() else np.where(known, relative, np.nan)

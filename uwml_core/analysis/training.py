@@ -31,9 +31,10 @@ _ROUTINE_EVENTS = ("phase", "checkpoint")
 
 
 def step_columns(directions: tuple[str, str]) -> list[str]:
-    """Columns of ``steps`` that the training page reads."""
+    """Columns of ``steps`` that the pages on training and on the weight curve read."""
     alone = ["step", "epoch", "phase", "progress", "batch_size", "negatives_per_anchor", "telemetry_time_ms"]
-    return [*alone, *_SHARED, *(f"{name}_{d}" for name in _PER_DIRECTION for d in directions)]
+    per_direction = (*_PER_DIRECTION, "margin_scale")
+    return [*alone, *_SHARED, *(f"{name}_{d}" for name in per_direction for d in directions)]
 
 
 def quantity_label(quantity: str) -> tuple[str, str]:

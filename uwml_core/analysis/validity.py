@@ -51,6 +51,8 @@ def validity(
     logged = logged_pairs(pairs, steps, directions)
     if not len(logged.weight):
         return _unchecked(_("No pair with a logged weight in this selection, so nothing can be replayed."))
+    if config.margin_scale != "none" and not np.isfinite(logged.margin_scale).all():
+        return _unchecked(_("The scale of the margins was not logged, so nothing can be replayed."))
     difference = np.abs(replayed_weight(logged, config).astype(np.float64) - logged.weight)
     error = float(difference.max())
     ok = error <= TOLERANCE

@@ -51,7 +51,8 @@ class Baseline:
 
     Attributes:
         logged: the logged pairs.
-        terms: as ``step_measures.negative_terms`` gives them; None unless the base loss is InfoNCE.
+        terms: as ``step_measures.negative_terms`` gives them; None unless the base loss is
+            InfoNCE and margins are taken to the hardest negative.
         measures: of the logged weights, as ``step_measures.measure_steps`` gives them.
         config: the parameters in use.
         directions: the run's directions.
@@ -74,7 +75,8 @@ def baseline(
         config: the parameters in use.
     """
     logged = logged_pairs(pairs, steps, directions)
-    terms = negative_terms(logged) if config.base == "infonce" else None
+    hardest = config.base == "infonce" and config.negative_statistic == "hardest"
+    terms = negative_terms(logged) if hardest else None
     measures = measure_steps(logged, logged.weight, config, terms)
     return Baseline(logged=logged, terms=terms, measures=measures, config=config, directions=directions)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -121,21 +121,25 @@ def check_rows(image: torch.Tensor, text: torch.Tensor) -> None:
             raise ValueError(f"{name} is all zero in {rows_text(zero)}; expected rows with a direction")
 
 
-def check_negatives(labels: Sequence[int]) -> None:
-    """Refuse a batch in which no anchor has a negative.
+def refuse_without_negatives(labels: Sequence[int], false_negative_margin: float | None) -> NoReturn:
+    """Say why no anchor of a batch has a negative and what to do.
 
     Raises:
-        ValueError: saying why and what to do.
+        ValueError: always.
     """
+    if len(set(labels)) > 1:
+        raise ValueError(
+            f"false_negative_margin={false_negative_margin!r} leaves no anchor of this batch a negative; "
+            "expected a larger one"
+        )
     if len(labels) == 1:
         raise ValueError(
             "image_features has 1 row, so no anchor has a negative; expected a batch of 2 or more"
         )
-    if len(set(labels)) == 1:
-        raise ValueError(
-            f"labels are all {labels[0]} in rows 0 to {len(labels) - 1}, so no anchor has a negative; "
-            "expected at least two different labels in a batch"
-        )
+    raise ValueError(
+        f"labels are all {labels[0]} in rows 0 to {len(labels) - 1}, so no anchor has a negative; "
+        "expected at least two different labels in a batch"
+    )
 
 
 def rows_text(bad: torch.Tensor) -> str:

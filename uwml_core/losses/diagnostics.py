@@ -18,6 +18,9 @@ class StepDiagnostics:
     Per direction, float64 ``[2]`` on the host. Per step, Python floats and ints; None where a quantity
     does not exist for the loss in use (it becomes null in the log, not NaN).
 
+    ``false_negatives`` names the negatives that ``false_negative_margin`` left out: int64
+    ``[masked_false_negatives, 3]`` of direction, anchor and candidate, on the device; None without it.
+
     The names are those of the ``pairs`` and ``steps`` tables in ``uwml_core.runlog.schema``;
     ``direction_loss`` is the ``loss`` of a direction.
     """
@@ -52,6 +55,7 @@ class StepDiagnostics:
     temperature: float | None
     negatives_per_anchor: float
     masked_false_negatives: int
+    false_negatives: torch.Tensor | None = None
     margin_scale: torch.Tensor | None = None
     dead_share: torch.Tensor | None = None
     wrong_sign_share: torch.Tensor | None = None

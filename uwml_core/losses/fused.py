@@ -16,9 +16,20 @@ from torch.autograd.function import once_differentiable
 
 from uwml_core.losses.similarity import row_norms
 from uwml_core.losses.terms import AnchorTerms, hardest_negatives, negative_odds_to_loss
+from uwml_core.weighting import UWMLConfig
 
 # exp(+-40) and the sums of thousands of them stay far inside float32, with room for a loss scaler.
 LARGEST_SHARED_SCALE = 40.0
+
+
+def fusible(config: UWMLConfig) -> bool:
+    """Whether the fused path computes this loss: InfoNCE over the batch, margins to the hardest negative."""
+    return (
+        config.base == "infonce"
+        and config.negative_statistic == "hardest"
+        and config.margin_scale == "none"
+        and config.false_negative_margin is None
+    )
 
 
 def fused_infonce_terms(
@@ -27,7 +38,7 @@ def fused_infonce_terms(
     same_label: torch.Tensor | None,
     scale: float | torch.Tensor,
 ) -> tuple[AnchorTerms, torch.Tensor]:
-    """Terms of ``infonce_terms`` straight from features, with the norms that normalising found.
+    """Terms of InfoNCE straight from features, with the norms that normalising found.
 
     Only ``pair_loss`` is in the graph. A float scale of at most 40 (temperature >= 0.025) takes one
     exponential for both directions; a larger one, or a tensor, takes one per direction, shifted by each

@@ -6,9 +6,11 @@ import math
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 
+from uwml_core.losses.candidates import Both
 from uwml_core.losses.diagnostics import StepDiagnostics
-from uwml_core.losses.functional import AnchorWeights
+from uwml_core.losses.functional import AnchorWeights, direction_factors
 from uwml_core.losses.schedule import Stage
 from uwml_core.losses.similarity import NORM_RANGE, negatives_per_anchor
 from uwml_core.losses.terms import AnchorTerms
@@ -19,7 +21,7 @@ class StepTensors(NamedTuple):
     """Everything a step computed on the device; axis 0 of ``[2, B]`` is the direction.
 
     ``norms`` is ``[2, B]`` with the modality on axis 0; ``losses`` is ``[2]``; ``labels`` is ``[B]`` and
-    ``distinct`` says that no two of them are equal.
+    ``distinct`` says that no two of them are equal. ``sides`` is None on the fused path.
     """
 
     terms: AnchorTerms
@@ -29,6 +31,7 @@ class StepTensors(NamedTuple):
     labels: torch.Tensor
     distinct: bool
     scale: float | torch.Tensor
+    sides: Both | None = None
 
 
 class StepReading(NamedTuple):
@@ -41,6 +44,8 @@ class StepReading(NamedTuple):
     no_negative_count: torch.Tensor
     accuracy: torch.Tensor
     negatives_per_anchor: float
+    masked_false_negatives: int
+    margin_scale: torch.Tensor | None
     scale: float
     sound: bool
 
@@ -51,43 +56,62 @@ def read_step(step: StepTensors, config: UWMLConfig) -> StepReading:
     ``sound`` is False where a norm is out of range, a scale is not positive and finite, or no anchor has
     a negative: the caller then finds out which.
     """
-    margin, weight = step.weights.margin, step.weights.weight
+    weight, terms = step.weights.weight, step.terms
     low, high = NORM_RANGE
-    has_negative = step.terms.negative_index >= 0
+    has_negative = terms.negative_index >= 0
+    margin = torch.where(has_negative, terms.positive - terms.negative, 0.0).detach()
     counts = torch.stack(
         (
             has_negative,
-            (margin > 0) & has_negative,
+            margin > 0,
             weight >= config.max_weight,
             (step.norms >= low) & (step.norms <= high),
         )
     ).sum(-1)
     batch = step.labels.shape[0]
-    floats = [
-        torch.where(has_negative, margin, 0.0).sum(-1, dtype=torch.float64),
-        effective_sample_size(weight.to(torch.float64)),
-        step.losses.to(torch.float64),
-    ]
-    if not step.distinct:
-        floats.append(negatives_per_anchor(step.labels).expand(2))
-    if isinstance(step.scale, torch.Tensor):
-        floats.append(step.scale.to(torch.float64).expand(2))
-    host = torch.cat((counts.to(torch.float64), torch.stack(floats).detach())).cpu()
-    anchors, correct, clamped, normal, gap, ess, losses, *rest = host
-    scale = rest.pop()[0].item() if isinstance(step.scale, torch.Tensor) else step.scale
-    negatives = batch - 1.0 if step.distinct else rest.pop()[0].item()
+    rows = {
+        "gap": margin.sum(-1, dtype=torch.float64),
+        "ess": effective_sample_size(weight.to(torch.float64)),
+        "loss": step.losses,
+        **_extra_rows(step),
+    }
+    floats = torch.stack([value.to(torch.float64).expand(2) for value in rows.values()])
+    anchors, correct, clamped, normal, *host = torch.cat((counts.to(torch.float64), floats.detach())).cpu()
+    read = dict(zip(rows, host, strict=True))
+    scale = read["scale"][0].item() if isinstance(step.scale, torch.Tensor) else step.scale
     sound = anchors.sum().item() > 0 and normal.sum().item() == 2 * batch
     return StepReading(
-        loss=losses,
-        gap=gap / anchors,
-        ess=ess,
+        loss=read["loss"],
+        gap=read["gap"] / anchors,
+        ess=read["ess"],
         clamped_share=clamped / anchors,
         no_negative_count=batch - anchors,
         accuracy=correct / anchors,
-        negatives_per_anchor=negatives,
+        negatives_per_anchor=read["negatives"].mean().item() if "negatives" in read else batch - 1.0,
+        masked_false_negatives=int(read["masked"].sum().item()) if "masked" in read else 0,
+        margin_scale=read.get("margin_scale"),
         scale=scale,
         sound=sound and scale > 0.0 and math.isfinite(scale),
     )
+
+
+def _extra_rows(step: StepTensors) -> dict[str, torch.Tensor]:
+    """What only some configurations have to read: ``[2]`` per direction, or scalars."""
+    rows = {}
+    if step.sides is not None:
+        rows["negatives"] = torch.stack(
+            [(~s.excluded).sum(1, dtype=torch.float64).mean() for s in step.sides]
+        )
+        masks = [side.false_negatives for side in step.sides if side.false_negatives is not None]
+        if masks:
+            rows["masked"] = torch.stack([mask.sum() for mask in masks])
+    elif not step.distinct:
+        rows["negatives"] = negatives_per_anchor(step.labels)
+    if step.terms.margin_scale is not None:
+        rows["margin_scale"] = step.terms.margin_scale
+    if isinstance(step.scale, torch.Tensor):
+        rows["scale"] = step.scale
+    return rows
 
 
 def step_diagnostics(
@@ -113,15 +137,15 @@ def step_diagnostics(
     weight = weights.weight.detach()
     mass = weight * terms.gradient_mass
     missing = terms.negative_index < 0
-    negative = terms.negative.detach()
-    first, second = direction_weight
+    statistic = terms.negative if terms.statistic is None else terms.statistic
+    first, second = direction_factors(config, direction_weight)
     return StepDiagnostics(
         directions=config.directions,
         label=step.labels.expand(2, -1),
         negative_index=terms.negative_index,
         negative_label=step.labels[terms.negative_index].masked_fill_(missing, -1),
         positive_similarity=terms.positive.detach().expand(2, -1),
-        negative_similarity=negative.masked_fill(missing, torch.nan),
+        negative_similarity=statistic.detach().masked_fill(missing, torch.nan),
         margin=weights.margin.detach(),
         pair_loss=terms.pair_loss.detach(),
         pair_weight=weights.pair_weight.detach(),
@@ -135,15 +159,24 @@ def step_diagnostics(
         clamped_share=reading.clamped_share,
         no_negative_count=reading.no_negative_count,
         accuracy=reading.accuracy,
-        loss=first * reading.loss[0].item() + second * reading.loss[1].item(),
+        loss=float(first) * reading.loss[0].item() + float(second) * reading.loss[1].item(),
         batch_size=step.labels.shape[0],
         progress=stage.progress,
         steepness=stage.steepness,
         stage_factor=stage.factor,
         temperature=_temperature(step, reading, stage, config),
         negatives_per_anchor=reading.negatives_per_anchor,
-        masked_false_negatives=0,
+        masked_false_negatives=reading.masked_false_negatives,
+        false_negatives=_false_negatives(step),
+        margin_scale=reading.margin_scale,
     )
+
+
+def _false_negatives(step: StepTensors) -> torch.Tensor | None:
+    masks = [side.false_negatives for side in step.sides or () if side.false_negatives is not None]
+    if not masks:
+        return None
+    return torch.cat([F.pad(mask.nonzero(), (1, 0), value=d) for d, mask in enumerate(masks)])
 
 
 def _temperature(step: StepTensors, reading: StepReading, stage: Stage, config: UWMLConfig) -> float | None:
@@ -160,6 +193,7 @@ _PER_DIRECTION = (
     "clamped_share",
     "no_negative_count",
     "accuracy",
+    "margin_scale",
 )
 _PER_STEP = (
     "loss",
@@ -179,5 +213,6 @@ def flat_logs(last: StepDiagnostics) -> dict[str, float]:
     for index, direction in enumerate(last.directions):
         logs[f"loss_{direction}"] = float(last.direction_loss[index])
         for name in _PER_DIRECTION:
-            logs[f"{name}_{direction}"] = float(getattr(last, name)[index])
+            if (value := getattr(last, name)) is not None:
+                logs[f"{name}_{direction}"] = float(value[index])
     return logs

@@ -1,6 +1,6 @@
-"""Base losses per anchor, in both directions, from one similarity matrix.
+"""What a step knows about every anchor, and the pieces that the plain and the fused path share.
 
-Shapes: ``B`` pairs in the batch; axis 0 of ``[2, B]`` is the direction: rows of the matrix, then columns.
+Shapes: ``B`` pairs in the batch; axis 0 of ``[2, B]`` is the direction.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ class AnchorTerms(NamedTuple):
         negative_index: ``[2, B]`` int64 position of that negative among the candidates; -1 where none.
         gradient_mass: ``[2, B]`` detached, proportional to the L1 norm of the gradient of ``pair_loss``
             with respect to the anchor's similarities.
+        statistic: ``[2, B]`` what the margin is taken to; None where that is ``negative``.
+        margin_scale: ``[2]`` what margins are divided by before the curve; None where by nothing.
     """
 
     pair_loss: torch.Tensor
@@ -32,6 +34,8 @@ class AnchorTerms(NamedTuple):
     negative: torch.Tensor
     negative_index: torch.Tensor
     gradient_mass: torch.Tensor
+    statistic: torch.Tensor | None = None
+    margin_scale: torch.Tensor | None = None
 
 
 def max_with_index(values: torch.Tensor, dim: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -84,61 +88,3 @@ def negative_odds_to_loss(log_odds: torch.Tensor) -> torch.Tensor:
     Exact for small losses, where -log p has long rounded to 0; 0 for x = -inf (no negatives).
     """
     return -F.logsigmoid(-log_odds)
-
-
-def infonce_terms(
-    similarity: torch.Tensor, same_label: torch.Tensor, scale: float | torch.Tensor
-) -> AnchorTerms:
-    """Cross entropy over each row and each column of scale * similarity, same-label entries removed.
-
-    The plain form: the reference for the fused one, and differentiable in everything it returns but
-    ``gradient_mass``.
-
-    Args:
-        similarity: ``[B, B]``, the diagonal holds the positives.
-        same_label: ``[B, B]`` bool, True where a candidate shows the same thing as the anchor, the
-            diagonal included.
-        scale: 1 / temperature, a float or a scalar tensor that stays in the graph.
-
-    Returns:
-        The terms; ``gradient_mass`` is 1 - p of the positive.
-    """
-    logits = (similarity * scale).masked_fill(same_label, -torch.inf)
-    positive = similarity.diagonal()
-    negatives = torch.stack((logits.logsumexp(1), logits.logsumexp(0)))
-    log_odds = negatives - positive * scale
-    negative, index = _selected_negatives(similarity, same_label)
-    mass = log_odds.detach().sigmoid()
-    return AnchorTerms(negative_odds_to_loss(log_odds), positive, negative, index, mass)
-
-
-def triplet_terms(similarity: torch.Tensor, same_label: torch.Tensor, margin: float) -> AnchorTerms:
-    """Hinge on the hardest negative of each row and each column.
-
-    Args:
-        similarity: ``[B, B]``, the diagonal holds the positives.
-        same_label: ``[B, B]`` bool, as in ``infonce_terms``.
-        margin: alpha >= 0, cosine units.
-
-    Returns:
-        The terms; ``gradient_mass`` is 1 where the hinge is active.
-
-    Reference:
-        F. Faghri et al., VSE++: Improving Visual-Semantic Embeddings with Hard Negatives, BMVC 2018.
-    """
-    positive = similarity.diagonal()
-    negative, index = _selected_negatives(similarity, same_label)
-    hinge = torch.relu(margin - positive + negative)
-    return AnchorTerms(hinge, positive, negative, index, (hinge.detach() > 0).to(similarity.dtype))
-
-
-def _selected_negatives(
-    similarity: torch.Tensor, same_label: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    with torch.no_grad():
-        hardest, index = hardest_negatives(similarity.masked_fill(same_label, -torch.inf))
-    # Read again by index, so that exactly one entry per anchor gets the gradient, ties included.
-    safe = index.clamp(min=0)
-    row = similarity.gather(1, safe[0, :, None])[:, 0]
-    column = similarity.gather(0, safe[1, None, :])[0]
-    return torch.where(index < 0, hardest, torch.stack((row, column))), index

@@ -11,13 +11,19 @@ import torch
 from torch import nn
 
 from uwml_core.losses import checks
+from uwml_core.losses.candidates import both_directions
 from uwml_core.losses.diagnostics import StepDiagnostics
-from uwml_core.losses.functional import anchor_weights, base_terms, combine, direction_losses
-from uwml_core.losses.fused import fused_infonce_terms
+from uwml_core.losses.functional import (
+    anchor_weights,
+    base_terms,
+    combine,
+    direction_factors,
+    direction_losses,
+)
+from uwml_core.losses.fused import fused_infonce_terms, fusible
 from uwml_core.losses.report import StepReading, StepTensors, flat_logs, read_step, step_diagnostics
 from uwml_core.losses.schedule import Stage, depends_on_progress, stage_at
 from uwml_core.losses.similarity import rescaled_rows, row_norms, same_label_mask, unit_rows
-from uwml_core.losses.terms import AnchorTerms
 from uwml_core.weighting import DirectionController, UWMLConfig
 
 # CLIP's cap on the learnable scale; the logarithm is rounded down, so that exp() stays below it in float32.
@@ -73,6 +79,7 @@ class UWMLLoss(nn.Module):
         self.validate, self.detach_weights = validate, detach_weights
         self.last = None
         self._step, self._next_label, self._warned = 0, 0, False
+        self._fused = detach_weights and fusible(self.config)
         self._controller = DirectionController.from_config(self.config)
         self.logit_scale: nn.Parameter | None = None
         if self.config.learnable_temperature:
@@ -141,8 +148,14 @@ class UWMLLoss(nn.Module):
             if self.validate and not reading.sound:
                 step = self._measure(*self._sound(image, text, step, reading), labels, stage, step.scale)
                 reading = read_step(step, self.config)
+                if reading.no_negative_count.min() == len(step.labels):
+                    checks.refuse_without_negatives(step.labels.tolist(), self.config.false_negative_margin)
             direction_weight = self._advance(reading, step)
-            loss = _kept_in_graph(combine(step.losses, direction_weight), step.scale, logit_bias)
+            if self.config.combination == "add":
+                step = self._weighed(step, stage, direction_weight)
+                reading = read_step(step, self.config)
+            loss = combine(step.losses, direction_factors(self.config, direction_weight))
+            loss = _kept_in_graph(loss, step.scale, logit_bias)
         self.last = step_diagnostics(
             step,
             reading,
@@ -204,31 +217,32 @@ class UWMLLoss(nn.Module):
         else:
             known = checks.check_labels(labels, batch, device)
             same = same_label_mask(known)
-        terms, norms = self._terms(image, text, same, scale)
+        if self._fused:
+            terms, norms = fused_infonce_terms(image, text, same, scale)
+            sides = None
+        else:
+            if same is None:
+                same = torch.eye(batch, dtype=torch.bool, device=device)
+            sides = both_directions(unit_rows(image) @ unit_rows(text).T, same, self.config)
+            terms = base_terms(sides, self.config, scale, detach=self.detach_weights)
+            norms = row_norms(image.detach(), text.detach())
         weights = anchor_weights(terms, self.config, stage.steepness, detach=self.detach_weights)
         losses = direction_losses(terms.pair_loss, weights.weight, self.config.normalization)
-        return StepTensors(terms, weights, losses, norms, known, labels is None, scale)
+        return StepTensors(terms, weights, losses, norms, known, labels is None, scale, sides)
 
-    def _terms(
-        self,
-        image: torch.Tensor,
-        text: torch.Tensor,
-        same: torch.Tensor | None,
-        scale: torch.Tensor | float,
-    ) -> tuple[AnchorTerms, torch.Tensor]:
-        if self.config.base == "infonce" and self.detach_weights:
-            return fused_infonce_terms(image, text, same, scale)
-        similarity = unit_rows(image) @ unit_rows(text).T
-        if same is None:
-            same = torch.eye(image.shape[0], dtype=torch.bool, device=image.device)
-        return base_terms(similarity, same, self.config, scale), row_norms(image.detach(), text.detach())
+    def _weighed(self, step: StepTensors, stage: Stage, direction_weight: tuple[float, float]) -> StepTensors:
+        """The step with weights that hold its direction weights."""
+        weights = anchor_weights(
+            step.terms, self.config, stage.steepness, direction_weight, detach=self.detach_weights
+        )
+        losses = direction_losses(step.terms.pair_loss, weights.weight, self.config.normalization)
+        return step._replace(weights=weights, losses=losses)
 
     def _sound(
         self, image: torch.Tensor, text: torch.Tensor, step: StepTensors, reading: StepReading
     ) -> tuple[torch.Tensor, torch.Tensor]:
         checks.check_rows(image.detach(), text.detach())
         checks.check_logit_value("logit_scale", reading.scale)
-        checks.check_negatives(step.labels.tolist())
         return rescaled_rows(image), rescaled_rows(text)
 
     def _advance(self, reading: StepReading, step: StepTensors) -> tuple[float, float]:

@@ -4,7 +4,7 @@ from uwml_core.ui.assets import ICON, publish_plotly_js
 from uwml_core.ui.balance_card import balance_table
 from uwml_core.ui.balance_controls import BALANCE_CONTROLS, balance_controls
 from uwml_core.ui.card import card
-from uwml_core.ui.controls import weighting_controls
+from uwml_core.ui.controls import weighting_controls, weighting_names
 from uwml_core.ui.empty import empty_folder, missing_gaps, missing_table
 from uwml_core.ui.epochs import epoch_choice, progress_of
 from uwml_core.ui.frame import draw_frame
@@ -109,5 +109,6 @@ __all__ = [
     "steps",
     "training_numbers",
     "weighting_controls",
+    "weighting_names",
     "what_if_table",
 ]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 from uwml_core.i18n import _
 from uwml_core.ui.parameter_controls import Controls, Preset, parameter_controls
 from uwml_core.weighting import UWMLConfig
@@ -29,15 +32,30 @@ WEIGHTING_CONTROLS = Controls(
 CONTROLS = WEIGHTING_CONTROLS.names
 
 
-def weighting_controls(logged: UWMLConfig | None, run_id: str) -> tuple[UWMLConfig, UWMLConfig]:
+def _controls(scale: float) -> Controls:
+    # a scale that was not logged cannot be tried
+    if not math.isfinite(scale):
+        return WEIGHTING_CONTROLS
+    return replace(WEIGHTING_CONTROLS, choices=(*WEIGHTING_CONTROLS.choices, "margin_scale"))
+
+
+def weighting_names(scale: float) -> tuple[str, ...]:
+    """Parameters that ``weighting_controls`` lets one change."""
+    return _controls(scale).names
+
+
+def weighting_controls(
+    logged: UWMLConfig | None, run_id: str, scale: float = math.nan
+) -> tuple[UWMLConfig, UWMLConfig]:
     """Draw presets and controls of the weight curve.
 
     Args:
         logged: configuration of the run, None for a loss that is not ours: it weighs all pairs alike.
         run_id: the controls start over when another run is chosen.
+        scale: mean logged margin scale, cosine units; NaN where none was logged, and then it is not offered.
 
     Returns:
         The configuration in use, which a reset goes back to, and the one with the controls' values.
     """
     in_use = logged or UWMLConfig(curve="uniform")
-    return in_use, parameter_controls(WEIGHTING_CONTROLS, in_use, run_id)
+    return in_use, parameter_controls(_controls(scale), in_use, run_id)

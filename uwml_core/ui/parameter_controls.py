@@ -35,6 +35,7 @@ _STEPS = {
     "sensitivity": 0.005,
     "min_weight": 0.01,
 }
+_SCALED_CENTER = 10.0
 _RUN_OF_CONTROLS = "_controls_of_run"
 
 
@@ -78,6 +79,7 @@ def control_name(parameter: str) -> str:
     names = {
         "curve": _("Curve"),
         "normalization": _("Normalization"),
+        "margin_scale": _("Margin scale"),
         "center": _("Center, cosine"),
         "steepness_start": _("Steepness at the start, 1/cosine"),
         "steepness_end": _("Steepness at the end, 1/cosine"),
@@ -111,19 +113,33 @@ def parameter_controls(controls: Controls, in_use: UWMLConfig, run_id: str) -> U
     for column, name in zip(st.columns(len(controls.choices), gap="small"), controls.choices, strict=True):
         with column:
             values = {**values, name: _name_control(name, in_use)}
-    chosen = dataclasses.replace(in_use, **values)
+    chosen = _with_choices(in_use, values)
     numbers = {
         name: _slider(name, in_use, disabled=not controls.acts(name, chosen)) for name in controls.sliders
     }
-    return dataclasses.replace(chosen, **numbers)
+    return dataclasses.replace(chosen, **_within_cosines(chosen.margin_scale, numbers))
 
 
-def slider_range(name: str, value: float) -> tuple[Any, Any, Any]:
+def _with_choices(in_use: UWMLConfig, values: Mapping[str, Any]) -> UWMLConfig:
+    scale = values.get("margin_scale", in_use.margin_scale)
+    return dataclasses.replace(in_use, **values, **_within_cosines(scale, {"center": in_use.center}))
+
+
+def _within_cosines(margin_scale: str, numbers: dict[str, Any]) -> dict[str, Any]:
+    """The numbers with the center in its range, which it may leave only where it is multiples of a scale."""
+    center = PARAMETERS["center"]
+    if margin_scale != "none" or "center" not in numbers or center.allows(numbers["center"]):
+        return numbers
+    return {**numbers, "center": max(center.low or 0.0, min(numbers["center"], center.high or 0.0))}
+
+
+def slider_range(name: str, value: float, *, scaled: bool = False) -> tuple[Any, Any, Any]:
     """Lowest, highest value and step of a parameter's slider, whole numbers for a whole number.
 
     Args:
         name: a number of ``PARAMETERS``.
         value: what the run uses; always inside the range.
+        scaled: whether margins, and so the center, count multiples of a scale.
 
     Example:
         >>> slider_range("hard_floor", 0.3)
@@ -141,6 +157,8 @@ def slider_range(name: str, value: float) -> tuple[Any, Any, Any]:
         high = max(_OPEN_ENDS[name], 2 * value)
     else:
         high = parameter.high - step if parameter.high_open else parameter.high
+    if scaled and name == "center":
+        low, high = -_SCALED_CENTER, _SCALED_CENTER
     low, high = min(low, value), max(high, value)
     if _is_whole(name):
         return int(low), int(high), int(step)
@@ -187,7 +205,7 @@ def _number(name: str, config: UWMLConfig) -> Any:
 
 def _slider(name: str, in_use: UWMLConfig, *, disabled: bool) -> Any:
     was = _number(name, in_use)
-    low, high, step = slider_range(name, was)
+    low, high, step = slider_range(name, was, scaled=in_use.margin_scale != "none")
     with st.container(gap=None, key=f"control-{name}"):
         label = st.empty()
         value = st.slider(

@@ -4,18 +4,22 @@ The loss, the direction controller in the trainer and every preview in the app c
 there is no second definition of any of them.
 """
 
-from uwml_core.weighting.config import PARAMETERS, Parameter, UWMLConfig
+from uwml_core.weighting.config import UWMLConfig
 from uwml_core.weighting.curve import CURVES, WEIGHT_FLOOR, difficulty_weight
 from uwml_core.weighting.direction import DirectionController, direction_names, replay_controller
 from uwml_core.weighting.normalization import (
+    COMBINATIONS,
     NORMALIZATIONS,
+    combined_weight,
     effective_sample_size,
     loss_denominator,
     relative_weight,
 )
+from uwml_core.weighting.parameters import PARAMETERS, Parameter
 from uwml_core.weighting.stage import stage_factor, stage_steepness
 
 __all__ = [
+    "COMBINATIONS",
     "CURVES",
     "NORMALIZATIONS",
     "PARAMETERS",
@@ -23,6 +27,7 @@ __all__ = [
     "DirectionController",
     "Parameter",
     "UWMLConfig",
+    "combined_weight",
     "difficulty_weight",
     "direction_names",
     "effective_sample_size",

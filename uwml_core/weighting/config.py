@@ -1,94 +1,19 @@
-"""Parameters of the loss: names, defaults, ranges and meaning, once for loss, YAML and sliders."""
+"""Configuration of the loss: its fields, their defaults and which of them go together."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from uwml_core.i18n import mark
-from uwml_core.weighting.curve import CURVES
-from uwml_core.weighting.direction import MODES, direction_names
-from uwml_core.weighting.normalization import NORMALIZATIONS
+from uwml_core.weighting.direction import direction_names
+from uwml_core.weighting.parameters import PARAMETERS, Parameter
 
-
-@dataclass(frozen=True, kw_only=True)
-class Parameter:
-    """Range and meaning of one number, or the choices of one name.
-
-    Attributes:
-        meaning: one sentence, with the unit; English, marked for translation.
-        low, high: bounds, None where open-ended.
-        low_open, high_open: True where the bound itself is not allowed.
-        choices: allowed names, for parameters that are names.
-    """
-
-    meaning: str
-    low: float | None = None
-    high: float | None = None
-    low_open: bool = False
-    high_open: bool = False
-    choices: tuple[str, ...] = ()
-
-    def expectation(self) -> str:
-        """What is allowed, in words for an error message."""
-        if self.choices:
-            return f"one of {', '.join(self.choices)}"
-        low = "" if self.low is None else f"{'>' if self.low_open else '>='} {self.low:g}"
-        high = "" if self.high is None else f"{'<' if self.high_open else '<='} {self.high:g}"
-        return " and ".join(part for part in (low, high) if part)
-
-    def allows(self, value: Any) -> bool:
-        """Whether a value is inside; a bool or a non-finite number never is."""
-        if self.choices:
-            return value in self.choices
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-            return False
-        above = self.low is None or (value > self.low if self.low_open else value >= self.low)
-        below = self.high is None or (value < self.high if self.high_open else value <= self.high)
-        return above and below
-
-
-PARAMETERS: Mapping[str, Parameter] = {
-    "base": Parameter(meaning=mark("base loss"), choices=("infonce", "triplet")),
-    "curve": Parameter(meaning=mark("shape of the pair weight over the margin"), choices=CURVES),
-    "center": Parameter(
-        meaning=mark("margin that gets the highest weight, cosine units"), low=-2.0, high=2.0
-    ),
-    "steepness_start": Parameter(meaning=mark("steepness of the curve at the first step"), low=0.0),
-    "steepness_end": Parameter(meaning=mark("steepness of the curve at the last step"), low=0.0),
-    "hard_floor": Parameter(
-        meaning=mark("weight that a badly misaligned pair keeps"), low=0.0, high=1.0, high_open=True
-    ),
-    "max_weight": Parameter(meaning=mark("clamp on the relative weight"), low=1.0),
-    "normalization": Parameter(meaning=mark("what the weighted sum is divided by"), choices=NORMALIZATIONS),
-    "direction_mode": Parameter(meaning=mark("how the directions are weighted"), choices=MODES),
-    "direction_fixed": Parameter(meaning=mark("fixed weight of the first direction"), low=0.0, high=1.0),
-    "window": Parameter(meaning=mark("gaps per mean, steps"), low=1),
-    "update_every": Parameter(meaning=mark("steps between updates of the direction weights"), low=1),
-    "smoothing": Parameter(
-        meaning=mark("share of the old direction weight kept at an update"), low=0.0, high=1.0, high_open=True
-    ),
-    "sensitivity": Parameter(
-        meaning=mark("gap difference that moves the weights by a factor e, cosine units"),
-        low=0.0,
-        low_open=True,
-    ),
-    "min_weight": Parameter(
-        meaning=mark("smallest weight of a direction"), low=0.0, high=0.5, high_open=True
-    ),
-    "temperature": Parameter(
-        meaning=mark("temperature of the softmax, cosine units"), low=0.0, low_open=True
-    ),
-    "temperature_end": Parameter(meaning=mark("temperature at the last step"), low=0.0, low_open=True),
-    "triplet_margin": Parameter(meaning=mark("hinge margin alpha, cosine units"), low=0.0),
-    "total_steps": Parameter(meaning=mark("optimizer steps of the whole training"), low=1),
-}
-
-_INTEGERS = frozenset({"window", "update_every", "total_steps"})
-_OPTIONAL = frozenset({"temperature_end", "total_steps"})
+_INTEGERS = frozenset({"topk", "window", "update_every", "total_steps"})
+_OPTIONAL = frozenset({"false_negative_margin", "temperature_end", "total_steps"})
+# With a margin scale the center is a multiple of it, which no cosine bounds.
+_SCALED_CENTER = Parameter(meaning=PARAMETERS["center"].meaning, low=-2000.0, high=2000.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +32,11 @@ class UWMLConfig:
     """
 
     base: str = "infonce"
+    negative_statistic: str = "hardest"
+    topk: int = 5
+    quantile: float = 0.95
+    margin_scale: str = "none"
+    false_negative_margin: float | None = None
     curve: str = "bell"
     center: float = 0.15
     steepness_start: float = 2.0
@@ -114,6 +44,7 @@ class UWMLConfig:
     hard_floor: float = 0.3
     max_weight: float = 2.0
     normalization: str = "l2"
+    combination: str = "multiply"
     direction_mode: str = "adaptive"
     direction_fixed: float = 0.5
     window: int = 200
@@ -137,7 +68,8 @@ class UWMLConfig:
                 "expected true or false"
             )
         for name, parameter in PARAMETERS.items():
-            self._check(name, parameter)
+            scaled = name == "center" and self.margin_scale == "negative_std"
+            self._check(name, _SCALED_CENTER if scaled else parameter)
         if self.learnable_temperature and self.temperature_end is not None:
             raise ValueError(
                 "temperature_end cannot be scheduled while learnable_temperature is true; drop one of them"

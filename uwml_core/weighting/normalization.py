@@ -6,7 +6,28 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
+COMBINATIONS = ("multiply", "add")
 NORMALIZATIONS = ("l2", "sum", "rss", "none")
+
+
+def combined_weight(weight: Any, direction_weight: Any, stage_factor: Any) -> Any:
+    """Pair, direction and stage weight as one: the plain mean of the three (``combination="add"``).
+
+    Args:
+        weight: array ``[..., n]`` of pair weights; 0 marks an anchor without negatives and stays 0.
+        direction_weight: weight of the direction, in [0, 1]; broadcasts with ``weight``.
+        stage_factor: steepness relative to its largest, in [0, 1]; broadcasts with ``weight``.
+
+    Returns:
+        Array of the shape of ``weight``, in [0, 1].
+
+    Example:
+        >>> import numpy as np
+        >>> combined_weight(np.array([1.0, 0.4, 0.0]), 0.5, 0.6).round(3).tolist()
+        [0.7, 0.5, 0.0]
+    """
+    xp = array_namespace(weight)
+    return xp.where(weight > 0, (weight + direction_weight + stage_factor) / 3.0, xp.zeros_like(weight))
 
 
 def relative_weight(weight: Any, max_weight: float = 2.0) -> Any:

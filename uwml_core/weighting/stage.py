@@ -30,8 +30,8 @@ def stage_steepness(progress: Any, start: float, end: float) -> Any:
     return float(value) if np.ndim(progress) == 0 else value
 
 
-def stage_factor(steepness: float, start: float, end: float) -> float:
-    """Steepness relative to the larger end of its schedule, in [0, 1]; 1 where both ends are 0.
+def stage_factor(steepness: Any, start: float, end: float) -> Any:
+    """Steepness, a number or an array, relative to the larger end of its schedule; 1 where both are 0.
 
     Example:
         >>> stage_factor(6.0, 2.0, 12.0)
