@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 TORCH_INDEX ?=
-PYTEST_ARGS ?=
+PYTEST_ARGS ?= -q -n auto
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo test check install screenshots translations clean

@@ -1,14 +1,12 @@
-"""Make the README's pictures: train the demo once, open each page in Chromium, light and dark.
+"""Make the README's pictures: open each page on the sample runs in Chromium, light and dark.
 
-usage: python docs/screenshots.py [--logs FOLDER] [--out FOLDER]
+usage: python docs/screenshots.py [--logs FOLDER] [--run RUN] [--out FOLDER]
 """
 
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -16,25 +14,20 @@ sys.path.insert(0, str(ROOT))
 
 from tests.support.browser import served, visit  # noqa: E402
 
-PAGES = {"runs": "", "training": "training", "weight_curve": "weight_curve"}
+PAGES = ("runs", "training", "weight_curve", "modal_balance", "hard_negatives", "embedding_map")
+# the page that comes without a name in its address
+HOME = "runs"
 
 
-def train(logs: Path) -> None:
-    """Train the demo and its InfoNCE baseline into a folder of runs."""
-    for preset in ("infonce", "uwml"):
-        command = [sys.executable, "-m", "uwml_core", "train", "--preset", preset]
-        command += ["--set", f"run.root={logs}", "--set", f"run.name={preset}"]
-        subprocess.run(command, check=True, cwd=ROOT)
-
-
-def shoot(logs: Path, out: Path) -> None:
+def shoot(logs: Path, run: str, out: Path) -> None:
     """Take a picture of each page in both themes."""
     out.mkdir(parents=True, exist_ok=True)
     with served(logs, read_only=True) as url:
         for scheme in ("light", "dark"):
             with visit(scheme=scheme) as seen:
-                for name, path in PAGES.items():
-                    seen.open(f"{url}/{path}")
+                for name in PAGES:
+                    seen.open(f"{url}/{'' if name == HOME else name}?run={run}")
+                    # the last chart may still glide to its place
                     seen.page.wait_for_timeout(2000)
                     seen.settle()
                     file = out / f"{name}-{scheme}.png"
@@ -43,16 +36,13 @@ def shoot(logs: Path, out: Path) -> None:
 
 
 def main() -> None:
+    """Read the options and take the pictures."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--logs", type=Path, help="folder of runs to show (default: trains one)")
+    parser.add_argument("--logs", type=Path, default=ROOT / "logs", help="folder of runs to show")
+    parser.add_argument("--run", default="sample-uwml", help="run to show")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "images")
     args = parser.parse_args()
-    if args.logs:
-        shoot(args.logs, args.out)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        train(Path(folder))
-        shoot(Path(folder), args.out)
+    shoot(args.logs, args.run, args.out)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -20,7 +21,8 @@ from urllib.parse import urlparse
 from playwright.sync_api import Page, sync_playwright
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+CHROME_ON_MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -32,6 +34,12 @@ ARGUMENTS = [
 ]
 # Streamlit looks for its base path below a deep link first; the misses are harmless.
 HARMLESS = ("/_stcore/health", "/_stcore/host-config")
+
+
+def chromium() -> str:
+    """Path of the browser: UWML_CHROMIUM, else the first that is installed."""
+    found = os.environ.get("UWML_CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
+    return found or CHROME_ON_MAC
 
 
 def free_port() -> int:
@@ -157,7 +165,7 @@ def visit(*, width: int = 1440, height: int = 900, scheme: Any = "light") -> Ite
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as profile:
         context = playwright.chromium.launch_persistent_context(
             profile,
-            executable_path=CHROMIUM,
+            executable_path=chromium(),
             headless=True,
             args=ARGUMENTS,
             viewport={"width": width, "height": height},
