@@ -24,7 +24,13 @@ def body() -> None:
     ui.runs_list(found)
     ui.notes(_("{shown} of {total} runs").format(shown=len(found), total=len(table)))
     ui.run_links(
-        {"pages/watch/training.py": _("Training"), "pages/explain/weight_curve.py": _("Weight curve")}
+        {
+            "pages/watch/training.py": _("Training"),
+            "pages/explain/weight_curve.py": _("Weight curve"),
+            "pages/explain/modal_balance.py": _("Modal balance"),
+            "pages/explain/hard_negatives.py": _("Hard negatives"),
+            "pages/explain/embedding_map.py": _("Embedding map"),
+        }
     )
 
 
