@@ -133,6 +133,12 @@ def test_last_step_of_no_rows_is_none(empty_frames):
         ({"loss": {"curve": "uniform", "direction_mode": "off"}}, "InfoNCE"),
         ({"loss": {"curve": "uniform"}}, "InfoNCE, directions weighted"),
         ({"base": "triplet", "curve": "uniform", "direction_mode": "off"}, "VSE++"),
+        ({"base": "triplet", "over_negatives": "sum", "curve": "uniform", "direction_mode": "off"}, "VSE0"),
+        ({"base": "triplet", "over_negatives": "sum"}, "UWML on triplet sum"),
+        ({"base": "sigmoid", "curve": "uniform", "direction_mode": "off"}, "SigLIP"),
+        ({"base": "sigmoid", "curve": "hard"}, "hard weighting on SigLIP"),
+        ({"base": "wei2020_max"}, "Wei 2020 Max"),
+        ({"base": "wei2020_calibrated"}, "Wei 2020, calibrated"),
         ({"loss": {"curve": "hard"}}, "hard weighting on InfoNCE"),
         ({"loss": {"center": 99}}, "other"),
         ({"loss": "mine"}, "other"),
@@ -148,7 +154,7 @@ def test_loss_kind_of_any_configuration(config, kind):
 def test_loss_config_takes_a_section_or_the_parameters_themselves():
     assert loss_config({"loss": {"center": 0.1}, "data": {}}).center == 0.1
     assert loss_config({"center": 0.2}).center == 0.2
-    assert loss_config({"loss": {"base": "wei2020_max"}}) is None
+    assert loss_config({"loss": {"base": "someone_else"}}) is None
 
 
 def test_headline_compares_only_runs_with_the_queries_of_the_newest():

@@ -169,6 +169,24 @@ def test_reference_follows_a_normalization_that_grows_with_the_batch():
     assert lines["value"].tolist() == pytest.approx([0.2 * 2.0])
 
 
+@pytest.mark.parametrize(
+    ("config", "value"),
+    [
+        (UWMLConfig(base="triplet", over_negatives="sum", normalization="rss"), 5 * 0.2),
+        # the least of 2 (P(s) + Q(s)), at s = 0.5
+        (UWMLConfig(base="wei2020_max"), 2 * (0.2 / 4 - 0.35 + 0.5 + 0.9 / 4 - 0.2 + 0.03)),
+        (UWMLConfig(base="wei2020_calibrated"), 2 * (0.072 - 0.42 + 0.5 + 0.324 - 0.24 + 0.03)),
+    ],
+)
+def test_reference_of_the_other_losses(config, value):
+    lines = reference_lines(config, steps(negatives_per_anchor=[5.0, 5.0], loss=[1.0, 1.0]))
+    assert lines["value"].tolist() == pytest.approx([value])
+
+
+def test_no_reference_for_a_loss_that_learns_its_scale():
+    assert reference_lines(UWMLConfig(base="sigmoid"), steps(negatives_per_anchor=[5.0])).empty
+
+
 def test_no_reference_without_a_known_loss_or_without_steps():
     assert reference_lines(None, steps(negatives_per_anchor=[3.0])).empty
     assert reference_lines(UWMLConfig(), steps(negatives_per_anchor=[np.nan])).empty

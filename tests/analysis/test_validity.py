@@ -8,6 +8,7 @@ from tests.support.synthetic import make_run
 from uwml_core.analysis.loss_settings import loss_config
 from uwml_core.analysis.selection import PREVIEW_COLUMNS
 from uwml_core.analysis.validity import validity
+from uwml_core.analysis.what_if import preview
 from uwml_core.runlog.reader import open_run
 from uwml_core.weighting import UWMLConfig
 
@@ -66,6 +67,24 @@ def test_any_curve_replays(tmp_path, config):
     pairs = run.table("pairs", columns=list(PREVIEW_COLUMNS))
     result = validity(pairs, run.frame("steps"), loss_config(run.config), DIRECTIONS)
     assert result.ok is True, result
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        (UWMLConfig(base="sigmoid"), "weighs each pair of anchor and negative"),
+        (UWMLConfig(base="triplet", over_negatives="sum"), "weighs each pair of anchor and negative"),
+        (UWMLConfig(base="wei2020_max"), "weights of its own"),
+    ],
+)
+def test_weights_that_anchors_do_not_determine_are_not_replayed(logged, config, reason):
+    pairs, steps, _ = logged
+    result = validity(pairs, steps, config, DIRECTIONS)
+    assert (result.ok, result.n) == (None, 0)
+    assert result.reason.startswith("Not available: ")
+    assert reason in result.reason
+    whatif = preview(pairs, steps, config, config, DIRECTIONS)
+    assert (whatif.weights["count_before"] == whatif.weights["count_after"]).all()
 
 
 def test_a_margin_scale_that_was_not_logged_is_named(logged):

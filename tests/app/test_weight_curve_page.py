@@ -112,6 +112,27 @@ def test_preset_sets_every_control(opened: Any, number: int, changed: dict[str, 
     assert settings(opened) == expected
 
 
+@pytest.mark.parametrize(
+    "config",
+    [
+        UWMLConfig(base="wei2020_max", total_steps=12),
+        UWMLConfig(base="sigmoid", total_steps=12),
+        UWMLConfig(base="triplet", over_negatives="sum", total_steps=12),
+    ],
+    ids=lambda config: config.base,
+)
+def test_a_loss_that_cannot_be_replayed_says_so_and_offers_nothing(
+    open_page: Callable[..., Any], tmp_path: Path, config: UWMLConfig
+) -> None:
+    make_run(tmp_path, run_id="own", steps=12, epochs=2, batch=16, config=config)
+    opened = open_page(WEIGHT_CURVE, tmp_path, run="own", curve="hard", center="0.5")
+    assert not opened.failures
+    assert "Not available: this loss" in opened.text
+    assert "center" not in {slider.key for slider in opened.app.slider}
+    before_i2t, after_i2t, _before, _after = effective(opened)
+    assert before_i2t == after_i2t
+
+
 def test_margin_scale_is_offered_where_it_was_logged(open_page: Callable[..., Any], tmp_path: Path) -> None:
     config = UWMLConfig(margin_scale="negative_std", center=3.0, total_steps=12)
     make_run(tmp_path, run_id="scaled", steps=12, epochs=2, batch=32, config=config)

@@ -85,7 +85,98 @@ def hinge(row, i, negatives, settings):
     return loss, 2.0 if loss > 0 else 0.0
 
 
-ANCHOR_LOSSES = {"infonce": infonce, "triplet": hinge}
+def wei2020(row, i, negatives, settings):
+    """As released: the informative negatives first, then the hardest of them, each part clamped at 0."""
+    positive = row[i]
+    informative = [row[j] for j in negatives if row[j] + settings["triplet_margin"] > positive]
+    if positive >= 1 - 1e-5 or not informative:
+        return 0.0, 0.0
+    negative = max(informative)
+    attraction = 0.2 * positive**2 - 0.7 * positive + 0.5
+    repulsion = 0.9 * negative**2 - 0.4 * negative + 0.03
+    mass = abs(0.4 * positive - 0.7) * (attraction > 0) + abs(1.8 * negative - 0.4) * (repulsion > 0)
+    return max(0.0, attraction) + max(0.0, repulsion), mass
+
+
+def zone(row, i, negatives, settings):
+    """Where the hardest informative negative lies: "dead", "wrong" or ""."""
+    informative = [row[j] for j in negatives if row[j] + settings["triplet_margin"] > row[i]]
+    if row[i] >= 1 - 1e-5 or not informative:
+        return ""
+    negative = max(informative)
+    # the roots of 0.9 s^2 - 0.4 s + 0.03
+    low, high = ((0.4 - sign * math.sqrt(0.16 - 0.108)) / 1.8 for sign in (1, -1))
+    return "dead" if low < negative < high else "wrong" if negative < low else ""
+
+
+def median(values):
+    ordered, n = sorted(values), len(values)
+    return (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
+
+
+def calibration(matrices, excluded):
+    """Offset and slope of S' = 0.6 + 0.2 (S - med s-) / max(med s+ - med s-, 0.05)."""
+    hardest = []
+    for rows in matrices:
+        for i, row in enumerate(rows):
+            negatives = [row[j] for j in range(len(row)) if not excluded[i][j]]
+            hardest += [max(negatives)] if negatives else []
+    of_positives = median([matrices[0][i][i] for i in range(len(matrices[0]))])
+    slope = 0.2 / max(of_positives - median(hardest), 0.05)
+    return 0.6 - slope * median(hardest), slope
+
+
+ANCHOR_LOSSES = {
+    "infonce": infonce,
+    "triplet": hinge,
+    "wei2020_max": wei2020,
+    "wei2020_calibrated": wei2020,
+}
+
+
+def pair_terms(rows, negatives, settings):
+    """Loss and slope of every pair (i, j), and of the positives by themselves."""
+    pairs, positives = {}, {}
+    for i, mine in enumerate(negatives):
+        for j in mine:
+            if settings["base"] == "triplet":
+                loss = max(0.0, settings["triplet_margin"] - rows[i][i] + rows[i][j])
+                pairs[i, j] = (loss, 1.0 if loss > 0 else 0.0)
+            else:
+                z = settings["t"] * rows[i][j] + settings["b"]
+                pairs[i, j] = (log_one_plus_exp(z), sigmoid(z))
+        positives[i] = (0.0, 0.0)
+        if settings["base"] == "sigmoid" and mine:
+            z = settings["t"] * rows[i][i] + settings["b"]
+            positives[i] = (log_one_plus_exp(-z), sigmoid(-z))
+    return pairs, positives
+
+
+def weigh_pairs(rows, negatives, settings, scale, direction_weight, frozen):
+    """Weights per pair; what the anchors then show."""
+    pairs, positives = pair_terms(rows, negatives, settings)
+    weights = [curve_weight((rows[i][i] - rows[i][j]) / scale, settings) for i, j in pairs]
+    values, unclamped = weigh(weights, settings, direction_weight)
+    relative = dict(zip(pairs, values, strict=True))
+    if frozen is not None:
+        relative = frozen["relative"]
+    n = sum(bool(mine) for mine in negatives)
+    losses, equal, mass = [], [], []
+    for i, mine in enumerate(negatives):
+        losses.append(positives[i][0] + sum(relative[i, j] * pairs[i, j][0] for j in mine))
+        equal.append(positives[i][0] + sum(pairs[i, j][0] for j in mine))
+        mass.append(positives[i][1] + sum(relative[i, j] * pairs[i, j][1] for j in mine))
+    total, squares = sum(relative.values()), sum(r * r for r in relative.values())
+    none = [0.0 if not mine else NAN for mine in negatives]
+    return {
+        "pair_losses": losses,
+        "weight": [a / b if b else nothing for a, b, nothing in zip(losses, equal, none, strict=True)],
+        "relative": relative,
+        "loss": sum(losses) / n if n else 0.0,
+        "ess": total * total / squares if squares else 0.0,
+        "clamped_share": clamped_share(unclamped, settings),
+        "gradient_share": [m / sum(mass) if sum(mass) > 0 else NAN for m in mass],
+    }
 
 
 def share(values):
@@ -95,15 +186,21 @@ def share(values):
 
 
 def weigh(weights, settings, direction_weight):
-    """Relative weights after the clamp, of a list in which 0 means: has no weight."""
+    """Relative weights of a list in which 0 means: has no weight; clamped, and before."""
     if settings["combination"] == "add":
         largest = max(settings["steepness_start"], settings["steepness_end"])
         phi = settings["steepness"] / largest if largest > 0 else 1.0
         weights = [(w + direction_weight + phi) / 3 if w > 0 else 0.0 for w in weights]
     if not any(weights):
-        return weights
+        return weights, weights
     mean = sum(weights) / sum(w > 0 for w in weights)
-    return [min(w / mean, settings["max_weight"]) for w in weights]
+    return [min(w / mean, settings["max_weight"]) for w in weights], [w / mean for w in weights]
+
+
+def clamped_share(unclamped, settings):
+    """Least and most that it may be: a weight that equals the clamp up to rounding counts either way."""
+    valid = [r for r in unclamped if r > 0]
+    return [share(r >= settings["max_weight"] + slack for r in valid) for slack in (1e-12, -1e-12)]
 
 
 def negatives_left(image, text, labels, settings):
@@ -120,7 +217,7 @@ def negatives_left(image, text, labels, settings):
     ]
 
 
-def direction(rows, excluded, settings, direction_weight, frozen=None):
+def direction(rows, excluded, settings, direction_weight, affine=(0.0, 1.0), frozen=None):
     """One direction: ``rows[i][j]`` is the similarity of anchor i to candidate j."""
     count = len(rows)
     f = settings["false_negative_margin"]
@@ -130,6 +227,9 @@ def direction(rows, excluded, settings, direction_weight, frozen=None):
     ]
     negatives = [[j for j in candidates[i] if (i, j) not in false] for i in range(count)]
     scale = margin_scale(rows, negatives) if settings["margin_scale"] == "negative_std" else 1.0
+    per_pair = settings["base"] == "sigmoid" or settings["over_negatives"] == "sum"
+    offset, slope = affine
+    mapped = [[offset + slope * value for value in row] for row in rows]
     anchors = []
     for i in range(count):
         if not negatives[i]:
@@ -139,7 +239,9 @@ def direction(rows, excluded, settings, direction_weight, frozen=None):
             continue
         hardest = max(negatives[i], key=lambda j, row=rows[i]: row[j])
         taken = statistic([rows[i][j] for j in negatives[i]], settings)
-        loss, mass = ANCHOR_LOSSES[settings["base"]](rows[i], i, negatives[i], settings)
+        loss = mass = 0.0
+        if not per_pair:
+            loss, mass = ANCHOR_LOSSES[settings["base"]](mapped[i], i, negatives[i], settings)
         anchors.append(
             {
                 "hard": rows[i][i] - rows[i][hardest],
@@ -154,8 +256,8 @@ def direction(rows, excluded, settings, direction_weight, frozen=None):
         a["pair_weight"] = curve_weight(a["margin"] / scale, settings)
     valid = [i for i in range(count) if anchors[i]["index"] >= 0]
     n = len(valid)
-    relative = weigh([a["pair_weight"] for a in anchors], settings, direction_weight)
-    if frozen is not None:
+    relative, unclamped = weigh([a["pair_weight"] for a in anchors], settings, direction_weight)
+    if frozen is not None and not per_pair:
         relative = frozen["weight"]
     total, squares = sum(relative), sum(r * r for r in relative)
     denominator = {
@@ -165,23 +267,31 @@ def direction(rows, excluded, settings, direction_weight, frozen=None):
         "none": n,
     }[settings["normalization"]]
     loss = sum(r * a["loss"] for r, a in zip(relative, anchors, strict=True)) / (denominator or 1.0)
+    if settings["base"].startswith("wei2020"):
+        loss = sum(a["loss"] for a in anchors) / count
     mass = [r * a["mass"] for r, a in zip(relative, anchors, strict=True)]
-    return {
+    zones = [zone(mapped[i], i, negatives[i], settings) for i in range(count)]
+    result = {
         "anchors": anchors,
         "weight": relative,
         "loss": loss,
         "gap": share(anchors[i]["hard"] for i in valid),
         "ess": total * total / squares if n else 0.0,
-        # a weight that equals the clamp up to rounding may count either way
-        "clamped_least": share(relative[i] >= settings["max_weight"] for i in valid),
-        "clamped_most": share(relative[i] >= settings["max_weight"] - 1e-12 for i in valid),
+        "clamped_share": clamped_share(unclamped, settings),
         "no_negative_count": count - n,
         "accuracy": share(anchors[i]["hard"] > 0 for i in valid),
         "gradient_share": [m / sum(mass) if sum(mass) > 0 else NAN for m in mass],
         "negatives": sum(len(mine) for mine in negatives) / count,
         "false": false,
         "margin_scale": scale,
+        "dead_share": zones.count("dead") / n if n else NAN,
+        "wrong_sign_share": zones.count("wrong") / n if n else NAN,
     }
+    if per_pair:
+        result |= weigh_pairs(rows, negatives, settings, scale, direction_weight, frozen)
+        for a, value in zip(anchors, result["pair_losses"], strict=True):
+            a["loss"] = value
+    return result
 
 
 def step(image, text, labels, settings, direction_weight=(0.5, 0.5), frozen=None):
@@ -192,13 +302,19 @@ def step(image, text, labels, settings, direction_weight=(0.5, 0.5), frozen=None
     rows = cosines(image, text)
     columns = [list(column) for column in zip(*rows, strict=True)]
     excluded = [[a == b for b in labels] for a in labels]
+    affine = (0.0, 1.0)
+    if settings["base"] == "wei2020_calibrated":
+        affine = frozen["affine"] if frozen else calibration((rows, columns), excluded)
     both = [
-        direction(matrix, excluded, settings, weight, frozen and frozen["directions"][d])
+        direction(matrix, excluded, settings, weight, affine, frozen and frozen["directions"][d])
         for d, (matrix, weight) in enumerate(zip((rows, columns), direction_weight, strict=True))
     ]
     factors = (0.5, 0.5) if settings["combination"] == "add" else direction_weight
+    if settings["base"].startswith("wei2020"):
+        factors = (1.0, 1.0)
     loss = sum(w * d["loss"] for w, d in zip(factors, both, strict=True))
-    return {"loss": loss, "directions": both, "positive": [rows[i][i] for i in range(len(rows))]}
+    positive = [rows[i][i] for i in range(len(rows))]
+    return {"loss": loss, "directions": both, "positive": positive, "affine": affine}
 
 
 def central_differences(image, text, labels, settings, direction_weight, width=1e-5):

@@ -132,9 +132,16 @@ def test_logits_of_the_wrong_kind(given: dict, message: str) -> None:
         call(**given)
 
 
+def test_logit_bias_tensor_of_the_sigmoid_must_be_finite() -> None:
+    with pytest.raises(ValueError, match=r"logit_bias=nan is not finite; expected a finite number"):
+        call(loss=UWMLLoss(base="sigmoid", total_steps=10), logit_bias=torch.tensor(torch.nan))
+
+
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
+        ({"base": "wei2020_max", "curve": "hard"}, r"curve='hard' is impossible with base='wei2020_max'"),
+        ({"over_negatives": "sum"}, r"over_negatives='sum' has no effect with base='infonce'"),
         ({"temperature": 0.0}, r"temperature=0.0 is out of range; expected > 0"),
         ({"temperature": -0.1}, r"temperature=-0.1 is out of range; expected > 0"),
         ({"centre": 0.1}, r"loss.centre is not a known setting; did you mean loss.center\?"),

@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from uwml_core.losses.candidates import both_directions
 from uwml_core.losses.functional import base_terms
 from uwml_core.losses.fused import fused_infonce_terms
+from uwml_core.losses.search import max_with_index
 from uwml_core.losses.similarity import same_label_mask, unit_rows
-from uwml_core.losses.terms import max_with_index
 from uwml_core.weighting import UWMLConfig
 
 

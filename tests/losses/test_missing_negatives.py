@@ -8,11 +8,13 @@ import pytest
 import torch
 
 from uwml_core.losses.candidates import both_directions
-from uwml_core.losses.functional import anchor_weights, base_terms, direction_losses, weighted_loss
+from uwml_core.losses.functional import base_terms, weighted_loss
 from uwml_core.losses.fused import fused_infonce_terms
+from uwml_core.losses.logits import Logits
 from uwml_core.losses.report import StepTensors, read_step, step_diagnostics
 from uwml_core.losses.schedule import stage_at
 from uwml_core.losses.similarity import unit_rows
+from uwml_core.losses.weigh import anchor_weights, direction_losses, weigh
 from uwml_core.weighting import UWMLConfig
 
 BATCH = 5
@@ -80,10 +82,8 @@ def test_means_and_shares_run_over_the_anchors_that_have_one() -> None:
     image, text = (x.detach() for x in features())
     config = UWMLConfig(curve="uniform", max_weight=1.0)
     terms, norms = fused_infonce_terms(image, text, mask(), 10.0)
-    weights = anchor_weights(terms, config, 4.0)
-    losses = direction_losses(terms.pair_loss, weights.weight, "l2")
-    step = StepTensors(terms, weights, losses, norms, torch.arange(BATCH), True, 10.0)
-    reading = read_step(step, config)
+    step = StepTensors(terms, weigh(terms, config, 4.0), norms, torch.arange(BATCH), True, Logits(10.0, 0.0))
+    reading = read_step(step)
     last = step_diagnostics(
         step,
         reading,
@@ -113,9 +113,8 @@ def test_no_negative_at_all_is_not_sound() -> None:
         fused_infonce_terms(image, text, everything, 10.0)[0],
         base_terms(sides(image, text, everything), UWMLConfig(base="triplet"), 10.0),
     ):
-        weights = anchor_weights(terms, UWMLConfig(), 4.0)
-        losses = direction_losses(terms.pair_loss, weights.weight, "l2")
-        assert losses.tolist() == [0.0, 0.0]
+        weighted = weigh(terms, UWMLConfig(), 4.0)
+        assert weighted.losses.tolist() == [0.0, 0.0]
         norms = torch.ones(2, BATCH)
-        step = StepTensors(terms, weights, losses, norms, torch.zeros(BATCH), False, 10.0)
-        assert not read_step(step, UWMLConfig()).sound
+        step = StepTensors(terms, weighted, norms, torch.zeros(BATCH), False, Logits(10.0, 0.0))
+        assert not read_step(step).sound

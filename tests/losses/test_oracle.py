@@ -11,6 +11,17 @@ import torch
 from tests.losses import oracle
 from uwml_core.losses import UWMLLoss
 
+BASES = [
+    "infonce",
+    "infonce",
+    "triplet",
+    "triplet",
+    "sigmoid",
+    "sigmoid",
+    "wei2020_max",
+    "wei2020_calibrated",
+]
+
 
 def random_case(seed: int) -> tuple[dict, list[list[float]], list[list[float]], list[int]]:
     rng = random.Random(seed)
@@ -18,7 +29,10 @@ def random_case(seed: int) -> tuple[dict, list[list[float]], list[list[float]], 
     labels = [rng.randrange(max(2, batch - 1)) for _ in range(batch)]
     labels[0], labels[1] = 0, 1
     settings = {
-        "base": rng.choice(["infonce", "infonce", "triplet"]),
+        "base": rng.choice(BASES),
+        "over_negatives": "hardest",
+        "t": rng.choice([1.0, 10.0, 60.0]),
+        "b": rng.choice([-10.0, -2.0, 0.0]),
         "curve": rng.choice(["bell", "bell", "uniform", "hard"]),
         "center": rng.uniform(-0.5, 0.5),
         "steepness": (kappa := rng.choice([0.0, 0.5, 4.0, 12.0, 200.0])),
@@ -36,6 +50,11 @@ def random_case(seed: int) -> tuple[dict, list[list[float]], list[list[float]], 
         "temperature": rng.choice([1.0, 0.2, 0.07, 0.025, 0.024, 0.01]),
         "triplet_margin": rng.choice([0.0, 0.2, 3.0]),
     }
+    if settings["base"] == "triplet":
+        settings["over_negatives"] = rng.choice(["hardest", "sum"])
+    if settings["base"].startswith("wei2020"):
+        settings |= {"curve": "uniform", "combination": "multiply", "margin_scale": "none"}
+        settings |= {"false_negative_margin": None} if settings["base"] == "wei2020_calibrated" else {}
     image = [[rng.gauss(0, 2) for _ in range(dim)] for _ in range(batch)]
     text = [[x + rng.gauss(0, 1.5) for x in row] for row in image]
     if rng.random() < 0.2:
@@ -46,13 +65,14 @@ def random_case(seed: int) -> tuple[dict, list[list[float]], list[list[float]], 
 
 
 def module(settings: dict, first: float, **more) -> UWMLLoss:
-    values = {k: v for k, v in settings.items() if k != "steepness"}
-    return UWMLLoss(
-        **values,
-        direction_mode="fixed",
-        direction_fixed=first,
-        **more,
-    )
+    values = {k: v for k, v in settings.items() if k not in ("steepness", "t", "b")}
+    mode = "off" if settings["base"].startswith("wei2020") else "fixed"
+    return UWMLLoss(**values, direction_mode=mode, direction_fixed=first, **more)
+
+
+def logits(settings: dict) -> dict:
+    sigmoid = settings["base"] == "sigmoid"
+    return {"logit_scale": settings["t"], "logit_bias": settings["b"]} if sigmoid else {}
 
 
 @pytest.mark.parametrize("seed", range(400))
@@ -61,7 +81,7 @@ def test_value_weights_and_diagnostics_are_those_of_the_nested_loops(seed: int) 
     loss = module(settings, 0.3)
     image_t, text_t = torch.tensor(image, dtype=torch.float64), torch.tensor(text, dtype=torch.float64)
 
-    value = loss(image_t, text_t, labels=labels, progress=0.0)
+    value = loss(image_t, text_t, labels=labels, progress=0.0, **logits(settings))
 
     want, last = oracle.step(image, text, labels, settings, (0.3, 0.7)), loss.last
     assert last is not None
@@ -91,7 +111,11 @@ def test_value_weights_and_diagnostics_are_those_of_the_nested_loops(seed: int) 
             np.testing.assert_allclose(float(last.margin_scale[d]), expected["margin_scale"], **close)
         if expected["negatives"]:
             clamped = float(last.clamped_share[d])
-            assert expected["clamped_least"] <= clamped <= expected["clamped_most"]
+            least, most = expected["clamped_share"]
+            assert least <= clamped <= most
+        if settings["base"].startswith("wei2020"):
+            for field in ("dead_share", "wrong_sign_share"):
+                np.testing.assert_allclose(float(getattr(last, field)[d]), expected[field], err_msg=field)
         for field in ("gap", "ess", "no_negative_count", "accuracy"):
             np.testing.assert_allclose(
                 float(getattr(last, field)[d]), expected[field], err_msg=field, **close
@@ -114,7 +138,7 @@ def test_gradients_are_central_differences_with_the_weights_held_fixed(seed: int
         text[-1][0] += 0.1  # no derivative where two negatives are equally hard
     image_t = torch.tensor(image, dtype=torch.float64, requires_grad=True)
     text_t = torch.tensor(text, dtype=torch.float64, requires_grad=True)
-    module(settings, 0.6)(image_t, text_t, labels=labels, progress=0.0).backward()
+    module(settings, 0.6)(image_t, text_t, labels=labels, progress=0.0, **logits(settings)).backward()
 
     want = oracle.central_differences(image, text, labels, settings, (0.6, 0.4))
 
@@ -131,7 +155,8 @@ def test_the_oracle_disagrees_when_the_diagonal_alone_is_masked() -> None:
 
 def test_gradient_share_is_the_l1_share_of_the_similarity_gradient() -> None:
     from uwml_core.losses.candidates import both_directions
-    from uwml_core.losses.functional import anchor_weights, base_terms, direction_losses
+    from uwml_core.losses.functional import base_terms
+    from uwml_core.losses.weigh import anchor_weights, direction_losses
 
     torch.manual_seed(0)
     for base in ("infonce", "triplet"):

@@ -12,8 +12,9 @@ from torch import nn
 
 from uwml_core.losses import StepDiagnostics, UWMLLoss, weighted_loss
 from uwml_core.losses.candidates import both_directions
-from uwml_core.losses.functional import anchor_weights, base_terms
+from uwml_core.losses.functional import base_terms
 from uwml_core.losses.similarity import unit_rows
+from uwml_core.losses.weigh import anchor_weights
 from uwml_core.runlog.schema import PAIRS, STEPS
 from uwml_core.weighting import UWMLConfig
 
@@ -62,6 +63,10 @@ VARIANTS = [
     {"negative_statistic": "mean", "margin_scale": "negative_std"},
     {"combination": "add"},
     {"false_negative_margin": 0.1},
+    {"base": "triplet", "over_negatives": "sum"},
+    {"base": "sigmoid"},
+    {"base": "wei2020_max", "direction_mode": "off"},
+    {"base": "wei2020_calibrated", "direction_mode": "off"},
 ]
 
 
@@ -70,8 +75,8 @@ def test_module_is_the_pure_function_of_its_schedule() -> None:
     image, text = torch.randn(2, 8, 5, dtype=torch.float64)
     labels = torch.tensor([0, 1, 2, 3, 3, 2, 6, 7])
     for settings in VARIANTS:
-        loss = UWMLLoss(**settings, direction_mode="fixed", direction_fixed=0.3)
-        got = loss(image, text, labels=labels, progress=0.4)
+        loss = UWMLLoss(**{"direction_mode": "fixed", "direction_fixed": 0.3, **settings})
+        got = loss(image, text, 1 / 0.07, -3.0, labels=labels, progress=0.4)
         want = weighted_loss(
             unit_rows(image) @ unit_rows(text).T,
             labels[:, None] == labels,
@@ -79,6 +84,7 @@ def test_module_is_the_pure_function_of_its_schedule() -> None:
             torch.tensor([0.3, 0.7], dtype=torch.float64),
             config=loss.config,
             scale=1 / 0.07,
+            bias=-3.0,
         )
         torch.testing.assert_close(got, want, rtol=1e-12, atol=1e-12)
 

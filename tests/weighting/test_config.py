@@ -11,7 +11,7 @@ import pytest
 from uwml_core.weighting import PARAMETERS, UWMLConfig
 
 OUTSIDE = {
-    "base": ["sigmoid", None],
+    "base": ["cosine", None],
     "negative_statistic": ["max", None],
     "topk": [0, 2.5],
     "quantile": [0.0, 1.1],
@@ -35,6 +35,7 @@ OUTSIDE = {
     "temperature": [0.0, -1, math.nan, None, True],
     "temperature_end": [0.0],
     "triplet_margin": [-0.1],
+    "over_negatives": ["mean"],
     "total_steps": [0, 1.5],
 }
 EDGES = {
@@ -57,7 +58,8 @@ EDGES = {
 
 def test_every_field_has_its_range_or_is_checked_by_itself() -> None:
     fields = {field.name for field in dataclasses.fields(UWMLConfig)}
-    assert fields - set(PARAMETERS) == {"modalities", "learnable_temperature"}
+    others = {"modalities", "learnable_temperature", "positive_polynomial", "negative_polynomial"}
+    assert fields - set(PARAMETERS) == others
     assert set(PARAMETERS) <= fields
     assert set(OUTSIDE) == set(PARAMETERS)
 
@@ -105,12 +107,29 @@ def test_unknown_key_names_the_nearest() -> None:
         ({"learnable_temperature": True, "temperature_end": 0.1}, "temperature_end cannot be scheduled"),
         ({"learnable_temperature": True, "base": "triplet"}, "has no effect with base='triplet'"),
         ({"learnable_temperature": 1}, "learnable_temperature=1 is not a truth value"),
+        ({"learnable_temperature": True, "base": "wei2020_max"}, "with base='wei2020_max', which has none"),
+        ({"learnable_temperature": True, "base": "sigmoid"}, "'sigmoid', which learns its own scale; drop"),
+        ({"over_negatives": "sum"}, "over_negatives='sum' has no effect with base='infonce'; drop it"),
+        ({"base": "wei2020_max", "curve": "bell"}, "curve='bell' is impossible with base='wei2020_max'"),
+        ({"base": "wei2020_calibrated", "direction_mode": "adaptive"}, "direction_mode='adaptive' is imposs"),
+        ({"base": "wei2020_max", "margin_scale": "negative_std"}, "weights of its own; expected 'none'"),
+        ({"base": "wei2020_max", "combination": "add"}, "weights of its own; expected 'multiply'"),
+        ({"positive_polynomial": ()}, r"positive_polynomial=\(\) is no polynomial; expected finite coeff"),
+        ({"negative_polynomial": (1.0, math.nan)}, "negative_polynomial=.* is no polynomial"),
         ({"modalities": ("text", "thermal")}, "begin with the same letter"),
     ],
 )
 def test_impossible_combinations(values: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         UWMLConfig(**values)
+
+
+def test_a_base_with_weights_of_its_own_brings_them() -> None:
+    config = UWMLConfig(base="wei2020_max")
+    assert (config.curve, config.direction_mode) == ("uniform", "off")
+    assert UWMLConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+    assert (UWMLConfig().curve, UWMLConfig().direction_mode) == ("bell", "adaptive")
+    assert type(UWMLConfig().curve) is str
 
 
 def test_frozen_and_keyword_only() -> None:

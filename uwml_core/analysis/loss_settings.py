@@ -44,11 +44,26 @@ def loss_kind(config: Mapping[str, Any]) -> str:
     loss = loss_config(config)
     if loss is None:
         return _("other")
-    base = {"infonce": "InfoNCE", "triplet": "triplet"}[loss.base]
-    if loss.curve == "uniform" and loss.direction_mode != "off":
-        return _("{base}, directions weighted").format(base=base)
+    if loss.own_weights or (loss.curve == "uniform" and loss.direction_mode == "off"):
+        return _PUBLISHED.get((loss.base, loss.over_negatives), _base_name(loss))
+    base = _base_name(loss)
     if loss.curve == "uniform":
-        return "VSE++" if loss.base == "triplet" else base
+        return _("{base}, directions weighted").format(base=base)
     if loss.curve == "hard":
         return _("hard weighting on {base}").format(base=base)
     return _("UWML on {base}").format(base=base)
+
+
+# What the authors of an unweighted loss call it, where that is not the name of the base.
+_PUBLISHED = {("triplet", "hardest"): "VSE++", ("triplet", "sum"): "VSE0"}
+
+
+def _base_name(loss: UWMLConfig) -> str:
+    names = {
+        "infonce": "InfoNCE",
+        "triplet": "triplet" if loss.over_negatives == "hardest" else _("triplet sum"),
+        "sigmoid": "SigLIP",
+        "wei2020_max": "Wei 2020 Max",
+        "wei2020_calibrated": _("Wei 2020, calibrated"),
+    }
+    return names[loss.base]

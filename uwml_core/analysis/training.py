@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 
 from uwml_core.analysis.decimation import SeriesView, decimate_series
+from uwml_core.analysis.plateau import plateau
 from uwml_core.i18n import _
-from uwml_core.weighting import UWMLConfig, loss_denominator
+from uwml_core.weighting import UWMLConfig
 
 QUANTITIES = (
     "loss",
@@ -223,32 +224,15 @@ def event_marks(events: pd.DataFrame) -> pd.DataFrame:
 
 
 def reference_lines(config: UWMLConfig | None, steps: pd.DataFrame) -> pd.DataFrame:
-    """Losses of a model that has learned nothing: ``[name, value, why]``.
-
-    InfoNCE with n equally similar negatives per anchor is ln(1 + n); a hinge on the hardest negative of
-    collapsed embeddings is its margin. Equal weights leave both as they are except under ``rss``, which
-    multiplies by the square root of the number of anchors.
+    """Losses of a model that has learned nothing: ``[name, value, why]``, as ``plateau`` gives them.
 
     Args:
         config: the run's loss, None where it is unknown (no lines then).
         steps: frame with ``negatives_per_anchor`` and ``batch_size``; medians over steps are used.
     """
-    empty = pd.DataFrame(columns=["name", "value", "why"])
     negatives, batch = (_median(_column(steps, name)) for name in ("negatives_per_anchor", "batch_size"))
-    if config is None or not np.isfinite(batch) or (config.base == "infonce" and not np.isfinite(negatives)):
-        return empty
-    equal = np.ones(max(1, round(batch)))
-    factor = len(equal) / float(loss_denominator(equal, config.normalization))
-    if config.base == "infonce":
-        name = _("ln(1 + {negatives})").format(negatives=f"{negatives:,.0f}")
-        value = factor * float(np.log1p(negatives))
-        why = _("InfoNCE when all {negatives} negatives of an anchor are as similar as its positive").format(
-            negatives=f"{negatives:,.0f}"
-        )
-    else:
-        name, value = _("margin α"), factor * config.triplet_margin
-        why = _("hinge loss when all embeddings have collapsed into one point")
-    return pd.DataFrame({"name": [name], "value": [value], "why": [why]})
+    line = None if config is None or not np.isfinite(batch) else plateau(config, negatives, batch)
+    return pd.DataFrame([] if line is None else [line], columns=["name", "value", "why"])
 
 
 def _median(values: np.ndarray) -> float:

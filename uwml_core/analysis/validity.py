@@ -34,6 +34,15 @@ class Validity:
     reason: str
 
 
+def replay_obstacle(config: UWMLConfig) -> str:
+    """Why the logged margins of anchors do not give their weights, as one sentence; empty where they do."""
+    if config.own_weights:
+        return _("Not available: this loss has weights of its own, which no curve describes.")
+    if config.weighs_pairs:
+        return _("Not available: this loss weighs each pair of anchor and negative, and anchors are logged.")
+    return ""
+
+
 def validity(
     pairs: pa.Table, steps: pd.DataFrame, config: UWMLConfig | None, directions: tuple[str, str]
 ) -> Validity:
@@ -48,6 +57,8 @@ def validity(
     """
     if config is None:
         return _unchecked(_("The run does not tell its loss parameters, so nothing can be replayed."))
+    if obstacle := replay_obstacle(config):
+        return _unchecked(obstacle)
     logged = logged_pairs(pairs, steps, directions)
     if not len(logged.weight):
         return _unchecked(_("No pair with a logged weight in this selection, so nothing can be replayed."))

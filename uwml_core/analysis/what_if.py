@@ -19,6 +19,7 @@ from uwml_core.analysis.step_measures import (
     weight_histogram,
 )
 from uwml_core.analysis.text import fixed, percent, sentences, signed
+from uwml_core.analysis.validity import replay_obstacle
 from uwml_core.i18n import _
 from uwml_core.weighting import UWMLConfig
 
@@ -105,11 +106,13 @@ def compare(before: Baseline, after: UWMLConfig) -> WhatIf:
         after: the parameters to try.
 
     Returns:
-        The comparison. A mean over no step is NaN: nothing logged, a step whose gradient is 0, or the
-        negative gradient of a loss that is not InfoNCE.
+        The comparison; of equal sides where there is a ``validity.replay_obstacle``. A mean over no step
+        is NaN: nothing logged, a step whose gradient is 0, or the negative gradient of a loss that is not
+        InfoNCE.
     """
     logged, directions = before.logged, before.directions
-    relative = {"before": logged.weight, "after": replayed_weight(logged, after)}
+    replayed = logged.weight if replay_obstacle(before.config) else replayed_weight(logged, after)
+    relative = {"before": logged.weight, "after": replayed}
     measures = {
         "before": before.measures,
         "after": measure_steps(logged, relative["after"], after, before.terms),

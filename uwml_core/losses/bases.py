@@ -7,20 +7,12 @@ L1 norm of that loss's gradient with respect to the anchor's similarities (detac
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 
 from uwml_core.losses.candidates import Candidates
-from uwml_core.losses.terms import negative_odds_to_loss
+from uwml_core.losses.terms import AnchorLoss, negative_odds_to_loss
+from uwml_core.losses.wei2020 import polynomial_loss
 from uwml_core.weighting import UWMLConfig
-
-
-class AnchorLoss(NamedTuple):
-    """Base loss ``[B]``, in the graph, and its gradient's mass ``[B]``; 0 without negatives."""
-
-    loss: torch.Tensor
-    mass: torch.Tensor
 
 
 def anchor_loss(
@@ -34,6 +26,8 @@ def anchor_loss(
         config: which base loss, and its parameters.
         scale: 1 / temperature; only losses with a softmax use it.
     """
+    if config.own_weights:
+        return polynomial_loss(side, hardest, config)
     if config.base == "triplet":
         return _hinge(side, hardest, config.triplet_margin)
     return _infonce(side, scale)

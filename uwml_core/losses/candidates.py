@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import torch
 
-from uwml_core.losses.terms import max_with_index
+from uwml_core.losses.search import max_with_index
 from uwml_core.weighting import UWMLConfig
 
 _SMALLEST_SCALE = 1e-3
@@ -99,11 +99,11 @@ def negative_statistic(side: Candidates, hardest: torch.Tensor, config: UWMLConf
     """
     if config.negative_statistic == "hardest":
         return hardest
+    if config.negative_statistic == "quantile":
+        return masked_quantile(side.similarity, side.excluded, config.quantile)
     count = (~side.excluded).sum(1)
     if config.negative_statistic == "topk_mean":
         return _mean_of_largest(side, count, config.topk)
-    if config.negative_statistic == "quantile":
-        return _quantile(side, count, config.quantile)
     return side.similarity.masked_fill(side.excluded, 0.0).sum(1) / count.clamp(min=1)
 
 
@@ -114,9 +114,15 @@ def _mean_of_largest(side: Candidates, count: torch.Tensor, topk: int) -> torch.
     return largest.masked_fill(missing, 0.0).sum(1) / count.clamp(min=1, max=width)
 
 
-def _quantile(side: Candidates, count: torch.Tensor, level: float) -> torch.Tensor:
-    ordered = side.similarity.masked_fill(side.excluded, torch.inf).sort(1).values
-    last = count.clamp(min=1) - 1
+def masked_quantile(values: torch.Tensor, excluded: torch.Tensor, level: float) -> torch.Tensor:
+    """Quantile of each row over what is not excluded, interpolated linearly; NaN or inf of nothing.
+
+    Example:
+        >>> masked_quantile(torch.tensor([[3.0, 1.0, 9.0]]), torch.tensor([[False, False, True]]), 0.25)
+        tensor([1.5000])
+    """
+    ordered = values.masked_fill(excluded, torch.inf).sort(1).values
+    last = (~excluded).sum(1).clamp(min=1) - 1
     place = level * last.to(torch.float64)
     low = place.floor().to(torch.int64)
     high = torch.minimum(low + 1, last)

@@ -1,12 +1,12 @@
-"""The weighted loss as a pure function of similarities, and the pieces it is made of.
+"""The weighted loss as a pure function of similarities.
 
-No state, no loop over anchors, no host read, no branch on values. Shapes: ``B`` pairs; axis 0 of
-``[2, B]`` is the direction: rows of the similarity matrix, then columns.
+No state, no loop over anchors, no host read, no branch on values: it compiles as one graph.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -18,116 +18,76 @@ from uwml_core.losses.candidates import (
     negative_spread,
     negative_statistic,
 )
+from uwml_core.losses.pairs import pair_loss
 from uwml_core.losses.terms import AnchorTerms
-from uwml_core.weighting import (
-    UWMLConfig,
-    combined_weight,
-    difficulty_weight,
-    loss_denominator,
-    relative_weight,
-    stage_factor,
-)
-
-DirectionWeight = torch.Tensor | tuple[float, float]
-
-
-class AnchorWeights(NamedTuple):
-    """Weights of every anchor, ``[2, B]`` each.
-
-    Attributes:
-        margin: positive minus the statistic of the negatives, cosine units; NaN where an anchor has none.
-        pair_weight: difficulty curve at the margin; 0 there.
-        weight: relative weight after the clamp; 0 there.
-    """
-
-    margin: torch.Tensor
-    pair_weight: torch.Tensor
-    weight: torch.Tensor
+from uwml_core.losses.wei2020 import calibrated
+from uwml_core.losses.weigh import combine, direction_factors, weigh
+from uwml_core.weighting import UWMLConfig
 
 
 def base_terms(
-    sides: Both, config: UWMLConfig, scale: float | torch.Tensor, *, detach: bool = True
+    sides: Both,
+    config: UWMLConfig,
+    scale: float | torch.Tensor,
+    bias: float | torch.Tensor = 0.0,
+    *,
+    detach: bool = True,
 ) -> AnchorTerms:
     """Terms of the configured base loss and statistic; the plain, fully differentiable form.
 
     Args:
         sides: candidates of the two directions.
         config: base loss, statistic of the negatives, scale of the margins.
-        scale: 1 / temperature; only losses with a softmax use it.
-        detach: see ``anchor_weights``.
+        scale: 1 / temperature; only losses with logits use it.
+        bias: added to the logits of ``sigmoid``.
+        detach: False lets gradient flow through the weights; for the benchmark of that choice only.
     """
     hardest, index = zip(*(hardest_negative(side) for side in sides), strict=True)
-    bases = [anchor_loss(side, best, config, scale) for side, best in zip(sides, hardest, strict=True)]
     weighing = [side.detached() if detach else side for side in sides]
     statistic = [negative_statistic(s, best, config) for s, best in zip(weighing, hardest, strict=True)]
     spread = [negative_spread(side) for side in weighing] if config.margin_scale == "negative_std" else None
+    if config.weighs_pairs:
+        base = _over_pairs(sides, config, scale, bias, detach=detach)
+    else:
+        base = _over_anchors(sides, hardest, config, scale)
     return AnchorTerms(
-        pair_loss=torch.stack([base.loss for base in bases]),
+        **base,
         positive=sides[0].positive,
         negative=torch.stack(hardest),
         negative_index=torch.stack(index),
-        gradient_mass=torch.stack([base.mass for base in bases]),
         statistic=torch.stack(statistic),
         margin_scale=None if spread is None else torch.stack(spread),
     )
 
 
-def anchor_weights(
-    terms: AnchorTerms,
+def _over_anchors(
+    sides: Both, hardest: Sequence[torch.Tensor], config: UWMLConfig, scale: float | torch.Tensor
+) -> dict[str, Any]:
+    if config.base == "wei2020_calibrated":
+        sides, hardest = calibrated(sides, hardest)
+    both = [anchor_loss(side, best, config, scale) for side, best in zip(sides, hardest, strict=True)]
+    zones = [base.zones for base in both if base.zones is not None]
+    return {
+        "pair_loss": torch.stack([base.loss for base in both]),
+        "gradient_mass": torch.stack([base.mass for base in both]),
+        "zones": torch.stack(zones, 1) if zones else None,
+    }
+
+
+def _over_pairs(
+    sides: Both,
     config: UWMLConfig,
-    steepness: float | torch.Tensor,
-    direction_weight: DirectionWeight = (0.5, 0.5),
+    scale: float | torch.Tensor,
+    bias: float | torch.Tensor,
     *,
-    detach: bool = True,
-) -> AnchorWeights:
-    """Margin, curve and clamped relative weight of every anchor.
-
-    Args:
-        terms: what the base loss found.
-        config: curve, center, hard_floor, combination and max_weight.
-        steepness: of the curve at this stage, per cosine unit (or multiple of the margin scale).
-        direction_weight: of the two directions; only ``combination="add"`` uses it.
-        detach: False lets gradient flow through the weights; for the benchmark of that choice only.
-    """
-    positive = terms.positive
-    statistic = terms.negative if terms.statistic is None else terms.statistic
-    if detach:
-        positive, statistic = positive.detach(), statistic.detach()
-    margin = torch.where(terms.negative_index < 0, torch.nan, positive - statistic)
-    scaled = margin if terms.margin_scale is None else margin / terms.margin_scale[:, None]
-    pair_weight = difficulty_weight(
-        scaled,
-        curve=config.curve,
-        center=config.center,
-        steepness=steepness,
-        hard_floor=config.hard_floor,
-    )
-    combined = pair_weight
-    if config.combination == "add":
-        of_direction = torch.as_tensor(direction_weight, dtype=margin.dtype, device=margin.device)
-        combined = combined_weight(pair_weight, of_direction[:, None], _stage_factor(steepness, config))
-    return AnchorWeights(margin, pair_weight, relative_weight(combined, config.max_weight))
-
-
-def _stage_factor(steepness: float | torch.Tensor, config: UWMLConfig) -> float | torch.Tensor:
-    factor: float | torch.Tensor = stage_factor(steepness, config.steepness_start, config.steepness_end)
-    return factor
-
-
-def direction_losses(pair_loss: torch.Tensor, weight: torch.Tensor, normalization: str) -> torch.Tensor:
-    """Weighted loss of each direction, ``[2]``, from base losses and relative weights ``[2, B]``."""
-    losses: torch.Tensor = (weight * pair_loss).sum(-1) / loss_denominator(weight, normalization)
-    return losses
-
-
-def direction_factors(config: UWMLConfig, direction_weight: DirectionWeight) -> DirectionWeight:
-    """What each direction's loss is multiplied by: its weight, or a half where that is inside the sum."""
-    return (0.5, 0.5) if config.combination == "add" else direction_weight
-
-
-def combine(losses: torch.Tensor, factors: DirectionWeight) -> torch.Tensor:
-    """Sum of the two direction losses ``[2]``, each times its factor."""
-    return losses[0] * factors[0] + losses[1] * factors[1]
+    detach: bool,
+) -> dict[str, Any]:
+    both = tuple(pair_loss(side, config, scale, bias, detach=detach) for side in sides)
+    return {
+        "pair_loss": torch.stack([base.loss.sum(1) + base.positive_loss for base in both]),
+        "gradient_mass": torch.stack([base.slope.sum(1) + base.positive_slope for base in both]),
+        "pairs": both,
+    }
 
 
 def weighted_loss(
@@ -138,6 +98,7 @@ def weighted_loss(
     *,
     config: UWMLConfig,
     scale: float | torch.Tensor,
+    bias: float | torch.Tensor = 0.0,
     detach_weights: bool = True,
 ) -> torch.Tensor:
     """The whole weighted loss of one step as a scalar, with the step's schedule values given.
@@ -152,7 +113,8 @@ def weighted_loss(
         direction_weight: ``[2]``, sum 1.
         config: everything that does not change from step to step.
         scale: 1 / temperature, a float or a scalar tensor that stays in the graph.
-        detach_weights: see ``anchor_weights``.
+        bias: added to the logits of ``sigmoid``; like ``scale``.
+        detach_weights: False lets gradient flow through the weights.
 
     Example:
         >>> similarity = torch.tensor([[0.9, 0.1], [0.2, 0.8]])
@@ -164,7 +126,6 @@ def weighted_loss(
         0.4037
     """
     sides = both_directions(similarity, same_label, config)
-    terms = base_terms(sides, config, scale, detach=detach_weights)
-    weights = anchor_weights(terms, config, steepness, direction_weight, detach=detach_weights)
-    losses = direction_losses(terms.pair_loss, weights.weight, config.normalization)
+    terms = base_terms(sides, config, scale, bias, detach=detach_weights)
+    losses = weigh(terms, config, steepness, direction_weight, detach=detach_weights).losses
     return combine(losses, direction_factors(config, direction_weight))

@@ -60,8 +60,8 @@ def fused_infonce_terms(
             apply = _SharedExp.apply
         else:
             scale = image.new_full((), scale)
-    *terms, norms = apply(image, text, same_label, scale)
-    return AnchorTerms(*terms), norms
+    loss, positive, negative, index, mass, norms = apply(image, text, same_label, scale)
+    return AnchorTerms(loss, positive, negative, index, mass), norms
 
 
 class _SharedExp(torch.autograd.Function):

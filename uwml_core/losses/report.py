@@ -10,27 +10,27 @@ import torch.nn.functional as F
 
 from uwml_core.losses.candidates import Both
 from uwml_core.losses.diagnostics import StepDiagnostics
-from uwml_core.losses.functional import AnchorWeights, direction_factors
+from uwml_core.losses.logits import Logits
 from uwml_core.losses.schedule import Stage
 from uwml_core.losses.similarity import NORM_RANGE, negatives_per_anchor
 from uwml_core.losses.terms import AnchorTerms
-from uwml_core.weighting import UWMLConfig, effective_sample_size
+from uwml_core.losses.weigh import Weighted, direction_factors
+from uwml_core.weighting import UWMLConfig
 
 
 class StepTensors(NamedTuple):
     """Everything a step computed on the device; axis 0 of ``[2, B]`` is the direction.
 
-    ``norms`` is ``[2, B]`` with the modality on axis 0; ``losses`` is ``[2]``; ``labels`` is ``[B]`` and
-    ``distinct`` says that no two of them are equal. ``sides`` is None on the fused path.
+    ``norms`` is ``[2, B]`` with the modality on axis 0; ``labels`` is ``[B]`` and ``distinct`` says that
+    no two of them are equal. ``sides`` is None on the fused path.
     """
 
     terms: AnchorTerms
-    weights: AnchorWeights
-    losses: torch.Tensor
+    weighted: Weighted
     norms: torch.Tensor
     labels: torch.Tensor
     distinct: bool
-    scale: float | torch.Tensor
+    logits: Logits
     sides: Both | None = None
 
 
@@ -46,58 +46,65 @@ class StepReading(NamedTuple):
     negatives_per_anchor: float
     masked_false_negatives: int
     margin_scale: torch.Tensor | None
+    dead_share: torch.Tensor | None
+    wrong_sign_share: torch.Tensor | None
     scale: float
+    bias: float
     sound: bool
 
 
-def read_step(step: StepTensors, config: UWMLConfig) -> StepReading:
+def read_step(step: StepTensors) -> StepReading:
     """Reduce a step to its scalars and bring them to the host in one transfer.
 
     ``sound`` is False where a norm is out of range, a scale is not positive and finite, or no anchor has
     a negative: the caller then finds out which.
     """
-    weight, terms = step.weights.weight, step.terms
-    low, high = NORM_RANGE
-    has_negative = terms.negative_index >= 0
-    margin = torch.where(has_negative, terms.positive - terms.negative, 0.0).detach()
-    counts = torch.stack(
-        (
-            has_negative,
-            margin > 0,
-            weight >= config.max_weight,
-            (step.norms >= low) & (step.norms <= high),
-        )
-    ).sum(-1)
-    batch = step.labels.shape[0]
-    rows = {
-        "gap": margin.sum(-1, dtype=torch.float64),
-        "ess": effective_sample_size(weight.to(torch.float64)),
-        "loss": step.losses,
-        **_extra_rows(step),
-    }
+    counts, rows = _counts(step), _rows(step)
     floats = torch.stack([value.to(torch.float64).expand(2) for value in rows.values()])
-    anchors, correct, clamped, normal, *host = torch.cat((counts.to(torch.float64), floats.detach())).cpu()
+    anchors, correct, normal, *host = torch.cat((counts.to(torch.float64), floats.detach())).cpu()
     read = dict(zip(rows, host, strict=True))
-    scale = read["scale"][0].item() if isinstance(step.scale, torch.Tensor) else step.scale
+    scale, bias = (
+        read[name][0].item() if isinstance(value, torch.Tensor) else value
+        for name, value in step.logits._asdict().items()
+    )
+    batch = step.labels.shape[0]
     sound = anchors.sum().item() > 0 and normal.sum().item() == 2 * batch
     return StepReading(
         loss=read["loss"],
         gap=read["gap"] / anchors,
         ess=read["ess"],
-        clamped_share=clamped / anchors,
+        clamped_share=read["clamped"],
         no_negative_count=batch - anchors,
         accuracy=correct / anchors,
         negatives_per_anchor=read["negatives"].mean().item() if "negatives" in read else batch - 1.0,
         masked_false_negatives=int(read["masked"].sum().item()) if "masked" in read else 0,
         margin_scale=read.get("margin_scale"),
+        dead_share=read["dead"] / anchors if "dead" in read else None,
+        wrong_sign_share=read["wrong_sign"] / anchors if "wrong_sign" in read else None,
         scale=scale,
-        sound=sound and scale > 0.0 and math.isfinite(scale),
+        bias=bias,
+        sound=sound and scale > 0.0 and math.isfinite(scale) and math.isfinite(bias),
     )
 
 
-def _extra_rows(step: StepTensors) -> dict[str, torch.Tensor]:
-    """What only some configurations have to read: ``[2]`` per direction, or scalars."""
-    rows = {}
+def _counts(step: StepTensors) -> torch.Tensor:
+    """Anchors with a negative, those of them at rank 1, and sound norms: ``[3, 2]``."""
+    terms, (low, high) = step.terms, NORM_RANGE
+    has_negative = terms.negative_index >= 0
+    correct = has_negative & (terms.positive > terms.negative)
+    return torch.stack((has_negative, correct, (step.norms >= low) & (step.norms <= high))).sum(-1)
+
+
+def _rows(step: StepTensors) -> dict[str, torch.Tensor]:
+    """What the host reads beside the counts: ``[2]`` per direction, or scalars."""
+    terms, weighted = step.terms, step.weighted
+    margin = torch.where(terms.negative_index >= 0, terms.positive - terms.negative, 0.0)
+    rows = {
+        "gap": margin.sum(-1, dtype=torch.float64),
+        "loss": weighted.losses,
+        "ess": weighted.ess,
+        "clamped": weighted.clamped_share,
+    }
     if step.sides is not None:
         rows["negatives"] = torch.stack(
             [(~s.excluded).sum(1, dtype=torch.float64).mean() for s in step.sides]
@@ -109,9 +116,10 @@ def _extra_rows(step: StepTensors) -> dict[str, torch.Tensor]:
         rows["negatives"] = negatives_per_anchor(step.labels)
     if step.terms.margin_scale is not None:
         rows["margin_scale"] = step.terms.margin_scale
-    if isinstance(step.scale, torch.Tensor):
-        rows["scale"] = step.scale
-    return rows
+    if step.terms.zones is not None:
+        rows["dead"], rows["wrong_sign"] = step.terms.zones.sum(-1)
+    tensors = {name: v for name, v in step.logits._asdict().items() if isinstance(v, torch.Tensor)}
+    return {**rows, **tensors}
 
 
 def step_diagnostics(
@@ -133,9 +141,8 @@ def step_diagnostics(
         direction_weight: weights that the controller gave, in the order of the directions.
         gap_window: mean gaps over the controller's window.
     """
-    terms, weights = step.terms, step.weights
-    weight = weights.weight.detach()
-    mass = weight * terms.gradient_mass
+    terms, weighted = step.terms, step.weighted
+    mass = weighted.mass
     missing = terms.negative_index < 0
     statistic = terms.negative if terms.statistic is None else terms.statistic
     first, second = direction_factors(config, direction_weight)
@@ -146,10 +153,10 @@ def step_diagnostics(
         negative_label=step.labels[terms.negative_index].masked_fill_(missing, -1),
         positive_similarity=terms.positive.detach().expand(2, -1),
         negative_similarity=statistic.detach().masked_fill(missing, torch.nan),
-        margin=weights.margin.detach(),
-        pair_loss=terms.pair_loss.detach(),
-        pair_weight=weights.pair_weight.detach(),
-        weight=weight,
+        margin=weighted.margin.detach(),
+        pair_loss=weighted.pair_loss.detach(),
+        pair_weight=weighted.pair_weight.detach(),
+        weight=weighted.weight.detach(),
         gradient_share=mass / mass.sum(-1, keepdim=True),
         direction_loss=reading.loss,
         gap=reading.gap,
@@ -169,6 +176,8 @@ def step_diagnostics(
         masked_false_negatives=reading.masked_false_negatives,
         false_negatives=_false_negatives(step),
         margin_scale=reading.margin_scale,
+        dead_share=reading.dead_share,
+        wrong_sign_share=reading.wrong_sign_share,
     )
 
 
@@ -180,9 +189,9 @@ def _false_negatives(step: StepTensors) -> torch.Tensor | None:
 
 
 def _temperature(step: StepTensors, reading: StepReading, stage: Stage, config: UWMLConfig) -> float | None:
-    if config.base != "infonce":
+    if not (config.has_temperature or config.base == "sigmoid"):
         return None
-    return 1.0 / reading.scale if isinstance(step.scale, torch.Tensor) else stage.temperature
+    return 1.0 / reading.scale if isinstance(step.logits.scale, torch.Tensor) else stage.temperature
 
 
 _PER_DIRECTION = (
@@ -194,6 +203,8 @@ _PER_DIRECTION = (
     "no_negative_count",
     "accuracy",
     "margin_scale",
+    "dead_share",
+    "wrong_sign_share",
 )
 _PER_STEP = (
     "loss",

@@ -34,5 +34,5 @@ def stage_at(progress: float | None, config: UWMLConfig) -> Stage:
 def depends_on_progress(config: UWMLConfig) -> bool:
     """Whether an unknown progress changes the loss at all."""
     bends = config.curve != "uniform" and config.steepness_start != config.steepness_end
-    cools = config.base == "infonce" and config.temperature_end is not None
+    cools = config.has_temperature and config.temperature_end is not None
     return bends or cools

@@ -10,9 +10,19 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 
-# Below this width torch.max with indices is as fast as the blocked search.
-_BLOCKED_FROM = 512
-_BLOCK = 64
+from uwml_core.losses.pairs import PairLoss
+from uwml_core.losses.search import max_with_index
+
+
+class AnchorLoss(NamedTuple):
+    """Base loss ``[B]`` of one direction, in the graph, and its gradient's mass ``[B]``; 0 without negatives.
+
+    ``zones`` are those of ``wei2020``, bool ``[2, B]``: dead, wrong sign.
+    """
+
+    loss: torch.Tensor
+    mass: torch.Tensor
+    zones: torch.Tensor | None = None
 
 
 class AnchorTerms(NamedTuple):
@@ -27,6 +37,10 @@ class AnchorTerms(NamedTuple):
             with respect to the anchor's similarities.
         statistic: ``[2, B]`` what the margin is taken to; None where that is ``negative``.
         margin_scale: ``[2]`` what margins are divided by before the curve; None where by nothing.
+        zones: ``[2, 2, B]`` bool, whether the negative is in the dead zone, then whether in the wrong-sign
+            zone, per direction; None for losses without them.
+        pairs: what the directions say about pairs, where weights belong to pairs; ``pair_loss`` and
+            ``gradient_mass`` are then those of equal weights.
     """
 
     pair_loss: torch.Tensor
@@ -36,35 +50,8 @@ class AnchorTerms(NamedTuple):
     gradient_mass: torch.Tensor
     statistic: torch.Tensor | None = None
     margin_scale: torch.Tensor | None = None
-
-
-def max_with_index(values: torch.Tensor, dim: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Largest value along a dimension of a matrix, and where it is.
-
-    Equal to ``values.max(dim)`` up to the choice among ties; on a CPU the indices are found in blocks,
-    because there only ``amax`` without indices is vectorised.
-
-    Args:
-        values: ``[n, m]`` without NaN.
-        dim: 0 or 1, the dimension to search.
-
-    Returns:
-        Values and int64 indices, each of the length of the other dimension.
-
-    Example:
-        >>> max_with_index(torch.tensor([[1.0, 5.0], [7.0, 2.0]]), 0)[1].tolist()
-        [1, 0]
-    """
-    size = values.shape[dim]
-    if size < _BLOCKED_FROM or values.device.type != "cpu":
-        best, index = values.max(dim)
-        return best, index
-    blocks = torch.stack([block.amax(dim) for block in torch.split(values, _BLOCK, dim)])
-    best, block = blocks.max(0)
-    inside = torch.arange(_BLOCK, device=values.device)
-    candidates = (block[:, None] * _BLOCK + inside).clamp_(max=size - 1)
-    found = values.gather(1, candidates) if dim == 1 else values.gather(0, candidates.T).T
-    return best, (block * _BLOCK + found.argmax(1)).clamp_(max=size - 1)
+    zones: torch.Tensor | None = None
+    pairs: tuple[PairLoss, PairLoss] | None = None
 
 
 def hardest_negatives(masked: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

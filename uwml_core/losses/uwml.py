@@ -13,22 +13,14 @@ from torch import nn
 from uwml_core.losses import checks
 from uwml_core.losses.candidates import both_directions
 from uwml_core.losses.diagnostics import StepDiagnostics
-from uwml_core.losses.functional import (
-    anchor_weights,
-    base_terms,
-    combine,
-    direction_factors,
-    direction_losses,
-)
+from uwml_core.losses.functional import base_terms
 from uwml_core.losses.fused import fused_infonce_terms, fusible
+from uwml_core.losses.logits import Logits, Number, bias_of, learnable_logits, scale_of
 from uwml_core.losses.report import StepReading, StepTensors, flat_logs, read_step, step_diagnostics
 from uwml_core.losses.schedule import Stage, depends_on_progress, stage_at
 from uwml_core.losses.similarity import rescaled_rows, row_norms, same_label_mask, unit_rows
+from uwml_core.losses.weigh import combine, direction_factors, weigh
 from uwml_core.weighting import DirectionController, UWMLConfig
-
-# CLIP's cap on the learnable scale; the logarithm is rounded down, so that exp() stays below it in float32.
-_LARGEST_SCALE = 100.0
-_LARGEST_LOG_SCALE = 4.60517
 
 
 class UWMLLoss(nn.Module):
@@ -38,6 +30,11 @@ class UWMLLoss(nn.Module):
     (its steepness follows the stage of the training), w_d from the controller that favours the weaker
     direction. No gradient flows through a weight. With ``curve="uniform"`` and ``direction_mode="off"``
     this is symmetric InfoNCE, CLIP's loss.
+
+    ``base="triplet"`` with ``over_negatives="sum"`` and ``base="sigmoid"`` weigh pairs (i, j) instead, by
+    their own margins; the positive of ``sigmoid`` carries no weight, and normalization does not apply.
+    ``base="wei2020_max"`` and ``"wei2020_calibrated"`` have weights of their own and sum the directions.
+    ``sigmoid`` learns its scale (10) and bias (-10) unless both are given with the call.
 
     Each forward in training mode is one step and advances schedule and controller after it; in ``eval()``
     nothing advances.
@@ -53,7 +50,12 @@ class UWMLLoss(nn.Module):
         last: ``StepDiagnostics`` of the latest forward, None before the first.
 
     Raises:
-        ValueError: for a field that is unknown or out of range.
+        ValueError: for a field that is unknown or out of range, and for fields that exclude each other:
+
+            - a ``wei2020`` base with a curve, direction weights, a margin scale or combination ``add``;
+            - ``learnable_temperature`` with ``temperature_end``, or with a base that has no temperature or
+              learns its own scale;
+            - ``over_negatives="sum"`` with another base than ``triplet``.
 
     Example:
         >>> loss = UWMLLoss(total_steps=100, temperature=0.1)
@@ -81,9 +83,7 @@ class UWMLLoss(nn.Module):
         self._step, self._next_label, self._warned = 0, 0, False
         self._fused = detach_weights and fusible(self.config)
         self._controller = DirectionController.from_config(self.config)
-        self.logit_scale: nn.Parameter | None = None
-        if self.config.learnable_temperature:
-            self.logit_scale = nn.Parameter(torch.tensor(-math.log(self.config.temperature)))
+        self.logit_scale, self.logit_bias = learnable_logits(self.config)
 
     @property
     def directions(self) -> tuple[str, str]:
@@ -120,7 +120,7 @@ class UWMLLoss(nn.Module):
             text_features: the same shape and dtype; row k is the partner of row k.
             logit_scale: 1 / temperature, already exponentiated; replaces the configured temperature and
                 stays in the graph.
-            logit_bias: added to every logit; cancels in a softmax, but stays in the graph.
+            logit_bias: added to every logit; only ``sigmoid`` sees it, but it stays in the graph.
             output_dict: return ``{"contrastive_loss": loss}``.
             labels: ``[batch]`` whole numbers; equal ones are never negatives of each other. None numbers
                 the pairs by a running counter.
@@ -143,19 +143,20 @@ class UWMLLoss(nn.Module):
             stage = stage._replace(temperature=1.0 / logit_scale)
         with torch.autocast(image_features.device.type, enabled=False):
             image, text = _at_least_float32(image_features), _at_least_float32(text_features)
-            step = self._measure(image, text, labels, stage, self._scale(logit_scale, stage, image))
-            reading = read_step(step, self.config)
+            logits = self._logits(logit_scale, logit_bias, stage, image)
+            step = self._measure(image, text, labels, stage, logits)
+            reading = read_step(step)
             if self.validate and not reading.sound:
-                step = self._measure(*self._sound(image, text, step, reading), labels, stage, step.scale)
-                reading = read_step(step, self.config)
+                step = self._measure(*self._sound(image, text, step, reading), labels, stage, logits)
+                reading = read_step(step)
                 if reading.no_negative_count.min() == len(step.labels):
                     checks.refuse_without_negatives(step.labels.tolist(), self.config.false_negative_margin)
             direction_weight = self._advance(reading, step)
             if self.config.combination == "add":
                 step = self._weighed(step, stage, direction_weight)
-                reading = read_step(step, self.config)
-            loss = combine(step.losses, direction_factors(self.config, direction_weight))
-            loss = _kept_in_graph(loss, step.scale, logit_bias)
+                reading = read_step(step)
+            loss = combine(step.weighted.losses, direction_factors(self.config, direction_weight))
+            loss = _kept_in_graph(loss, logits.scale, logit_bias, *self.parameters())
         self.last = step_diagnostics(
             step,
             reading,
@@ -188,20 +189,10 @@ class UWMLLoss(nn.Module):
             )
         return stage_at(progress, self.config)
 
-    def _scale(
-        self, given: torch.Tensor | float | None, stage: Stage, like: torch.Tensor
-    ) -> torch.Tensor | float:
-        if isinstance(given, torch.Tensor):
-            return given.to(like).reshape(())
-        if given is not None:
-            return float(given)
-        if self.logit_scale is None:
-            return 1.0 / stage.temperature
-        if self.training:
-            # The parameter itself is kept in range: a clamp on the value alone would end its gradient.
-            with torch.no_grad():
-                self.logit_scale.clamp_(max=_LARGEST_LOG_SCALE)
-        return self.logit_scale.exp().clamp(max=_LARGEST_SCALE).to(like)
+    def _logits(self, scale: Number | None, bias: Number | None, stage: Stage, like: torch.Tensor) -> Logits:
+        temperature, training = stage.temperature, self.training
+        of_step = scale_of(scale, self.logit_scale, temperature, like, training=training)
+        return Logits(of_step, bias_of(bias, self.logit_bias, like) if self.config.base == "sigmoid" else 0.0)
 
     def _measure(
         self,
@@ -209,7 +200,7 @@ class UWMLLoss(nn.Module):
         text: torch.Tensor,
         labels: Any,
         stage: Stage,
-        scale: torch.Tensor | float,
+        logits: Logits,
     ) -> StepTensors:
         batch, device = image.shape[0], image.device
         if labels is None:
@@ -218,31 +209,30 @@ class UWMLLoss(nn.Module):
             known = checks.check_labels(labels, batch, device)
             same = same_label_mask(known)
         if self._fused:
-            terms, norms = fused_infonce_terms(image, text, same, scale)
+            terms, norms = fused_infonce_terms(image, text, same, logits.scale)
             sides = None
         else:
             if same is None:
                 same = torch.eye(batch, dtype=torch.bool, device=device)
             sides = both_directions(unit_rows(image) @ unit_rows(text).T, same, self.config)
-            terms = base_terms(sides, self.config, scale, detach=self.detach_weights)
+            terms = base_terms(sides, self.config, *logits, detach=self.detach_weights)
             norms = row_norms(image.detach(), text.detach())
-        weights = anchor_weights(terms, self.config, stage.steepness, detach=self.detach_weights)
-        losses = direction_losses(terms.pair_loss, weights.weight, self.config.normalization)
-        return StepTensors(terms, weights, losses, norms, known, labels is None, scale, sides)
+        weighted = weigh(terms, self.config, stage.steepness, detach=self.detach_weights)
+        return StepTensors(terms, weighted, norms, known, labels is None, logits, sides)
 
     def _weighed(self, step: StepTensors, stage: Stage, direction_weight: tuple[float, float]) -> StepTensors:
         """The step with weights that hold its direction weights."""
-        weights = anchor_weights(
+        weighted = weigh(
             step.terms, self.config, stage.steepness, direction_weight, detach=self.detach_weights
         )
-        losses = direction_losses(step.terms.pair_loss, weights.weight, self.config.normalization)
-        return step._replace(weights=weights, losses=losses)
+        return step._replace(weighted=weighted)
 
     def _sound(
         self, image: torch.Tensor, text: torch.Tensor, step: StepTensors, reading: StepReading
     ) -> tuple[torch.Tensor, torch.Tensor]:
         checks.check_rows(image.detach(), text.detach())
         checks.check_logit_value("logit_scale", reading.scale)
+        checks.check_logit_value("logit_bias", reading.bias)
         return rescaled_rows(image), rescaled_rows(text)
 
     def _advance(self, reading: StepReading, step: StepTensors) -> tuple[float, float]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import streamlit as st
+
+from uwml_core.analysis.validity import replay_obstacle
 from uwml_core.i18n import _
 from uwml_core.ui.parameter_controls import Controls, Preset, parameter_controls
 from uwml_core.weighting import UWMLConfig
@@ -55,7 +58,11 @@ def weighting_controls(
         scale: mean logged margin scale, cosine units; NaN where none was logged, and then it is not offered.
 
     Returns:
-        The configuration in use, which a reset goes back to, and the one with the controls' values.
+        The configuration in use, which a reset goes back to, and the one with the controls' values; the same
+        twice, and no controls, where nothing can be replayed.
     """
     in_use = logged or UWMLConfig(curve="uniform")
+    if obstacle := replay_obstacle(in_use):
+        st.caption(obstacle)
+        return in_use, in_use
     return in_use, parameter_controls(_controls(scale), in_use, run_id)

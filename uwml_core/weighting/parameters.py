@@ -12,7 +12,8 @@ from uwml_core.weighting.curve import CURVES
 from uwml_core.weighting.direction import MODES
 from uwml_core.weighting.normalization import COMBINATIONS, NORMALIZATIONS
 
-BASES = ("infonce", "triplet")
+BASES = ("infonce", "triplet", "sigmoid", "wei2020_max", "wei2020_calibrated")
+OVER_NEGATIVES = ("hardest", "sum")
 STATISTICS = ("hardest", "topk_mean", "quantile", "mean")
 MARGIN_SCALES = ("none", "negative_std")
 
@@ -103,5 +104,9 @@ PARAMETERS: Mapping[str, Parameter] = {
     ),
     "temperature_end": Parameter(meaning=mark("temperature at the last step"), low=0.0, low_open=True),
     "triplet_margin": Parameter(meaning=mark("hinge margin alpha, cosine units"), low=0.0),
+    "over_negatives": Parameter(
+        meaning=mark("whether the hinge takes the hardest negative or the sum over all"),
+        choices=OVER_NEGATIVES,
+    ),
     "total_steps": Parameter(meaning=mark("optimizer steps of the whole training"), low=1),
 }

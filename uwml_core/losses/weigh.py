@@ -1,0 +1,198 @@
+"""From margins to weights, and from weights and base losses to one loss per direction.
+
+Shapes: ``B`` anchors, ``C`` candidates; axis 0 of ``[2, B]`` is the direction.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+
+from uwml_core.losses.pairs import PairLoss
+from uwml_core.losses.terms import AnchorTerms
+from uwml_core.weighting import (
+    UWMLConfig,
+    combined_weight,
+    difficulty_weight,
+    effective_sample_size,
+    loss_denominator,
+    relative_weight,
+    stage_factor,
+)
+
+DirectionWeight = torch.Tensor | tuple[float, float]
+
+
+class AnchorWeights(NamedTuple):
+    """Weights of every anchor, ``[2, B]`` each.
+
+    Attributes:
+        margin: positive minus the statistic of the negatives, cosine units; NaN where an anchor has none.
+        pair_weight: difficulty curve at the margin; 0 there.
+        weight: relative weight after the clamp; 0 there.
+    """
+
+    margin: torch.Tensor
+    pair_weight: torch.Tensor
+    weight: torch.Tensor
+
+
+class Weighted(NamedTuple):
+    """A step after weighting.
+
+    Attributes:
+        margin, pair_weight, weight: ``[2, B]`` as in ``AnchorWeights``. Where weights belong to pairs,
+            ``weight`` is the anchor's weighted loss over its loss of equal weights, NaN where that is 0.
+        pair_loss: ``[2, B]`` base loss; where weights belong to pairs, weighted.
+        mass: ``[2, B]`` proportional to the L1 norm of the gradient by the anchor's similarities.
+        losses: ``[2]`` loss of each direction, in the graph.
+        ess: ``[2]`` float64, effective sample size over anchors, or over pairs.
+        clamped_share: ``[2]`` float64, share of them at the clamp; NaN of none.
+    """
+
+    margin: torch.Tensor
+    pair_weight: torch.Tensor
+    weight: torch.Tensor
+    pair_loss: torch.Tensor
+    mass: torch.Tensor
+    losses: torch.Tensor
+    ess: torch.Tensor
+    clamped_share: torch.Tensor
+
+
+def anchor_weights(
+    terms: AnchorTerms,
+    config: UWMLConfig,
+    steepness: float | torch.Tensor,
+    direction_weight: DirectionWeight = (0.5, 0.5),
+    *,
+    detach: bool = True,
+) -> AnchorWeights:
+    """Margin, curve and clamped relative weight of every anchor.
+
+    Args:
+        terms: what the base loss found.
+        config: curve, center, hard_floor, combination and max_weight.
+        steepness: of the curve at this stage, per cosine unit (or multiple of the margin scale).
+        direction_weight: of the two directions; only ``combination="add"`` uses it.
+        detach: False lets gradient flow through the weights; for the benchmark of that choice only.
+    """
+    positive = terms.positive
+    statistic = terms.negative if terms.statistic is None else terms.statistic
+    if detach:
+        positive, statistic = positive.detach(), statistic.detach()
+    margin = torch.where(terms.negative_index < 0, torch.nan, positive - statistic)
+    scaled = margin if terms.margin_scale is None else margin / terms.margin_scale[:, None]
+    pair_weight = _curve(scaled, config, steepness)
+    combined = pair_weight
+    if config.combination == "add":
+        of_direction = torch.as_tensor(direction_weight, dtype=margin.dtype, device=margin.device)
+        combined = _sum(pair_weight, of_direction[:, None], config, steepness)
+    return AnchorWeights(margin, pair_weight, relative_weight(combined, config.max_weight))
+
+
+def _curve(margin: torch.Tensor, config: UWMLConfig, steepness: float | torch.Tensor) -> torch.Tensor:
+    weight: torch.Tensor = difficulty_weight(
+        margin, curve=config.curve, center=config.center, steepness=steepness, hard_floor=config.hard_floor
+    )
+    return weight
+
+
+def _sum(
+    weight: torch.Tensor, of_direction: torch.Tensor, config: UWMLConfig, steepness: float | torch.Tensor
+) -> torch.Tensor:
+    factor = stage_factor(steepness, config.steepness_start, config.steepness_end)
+    combined: torch.Tensor = combined_weight(weight, of_direction, factor)
+    return combined
+
+
+def weigh(
+    terms: AnchorTerms,
+    config: UWMLConfig,
+    steepness: float | torch.Tensor,
+    direction_weight: DirectionWeight = (0.5, 0.5),
+    *,
+    detach: bool = True,
+) -> Weighted:
+    """Weights, losses of the directions and what they say about a step; arguments as ``anchor_weights``."""
+    anchors = anchor_weights(terms, config, steepness, direction_weight, detach=detach)
+    if terms.pairs is not None:
+        return _weigh_pairs(terms, anchors, config, steepness, direction_weight)
+    weight = anchors.weight
+    if config.own_weights:
+        losses = terms.pair_loss.sum(-1) / terms.pair_loss.shape[-1]
+    else:
+        losses = direction_losses(terms.pair_loss, weight, config.normalization)
+    with torch.no_grad():
+        clamped = (weight >= config.max_weight).sum(-1) / (weight > 0).sum(-1).to(torch.float64)
+        ess = effective_sample_size(weight.detach().to(torch.float64))
+        mass = weight.detach() * terms.gradient_mass
+    return Weighted(*anchors, terms.pair_loss, mass, losses, ess, clamped)
+
+
+class _OfPairs(NamedTuple):
+    weight: torch.Tensor
+    pair_loss: torch.Tensor
+    mass: torch.Tensor
+    loss: torch.Tensor
+    ess: torch.Tensor
+    clamped_share: torch.Tensor
+
+
+def _weigh_pairs(
+    terms: AnchorTerms,
+    anchors: AnchorWeights,
+    config: UWMLConfig,
+    steepness: float | torch.Tensor,
+    direction_weight: DirectionWeight,
+) -> Weighted:
+    sides = []
+    for direction, pairs in enumerate(terms.pairs or ()):
+        margin = pairs.margin
+        if terms.margin_scale is not None:
+            margin = margin / terms.margin_scale[direction]
+        weight = _curve(margin, config, steepness)
+        if config.combination == "add":
+            of_direction = torch.as_tensor(direction_weight, dtype=margin.dtype, device=margin.device)
+            weight = _sum(weight, of_direction[direction], config, steepness)
+        relative = relative_weight(weight.reshape(-1), config.max_weight).reshape(weight.shape)
+        sides.append(_of_pairs(pairs, relative, terms.negative_index[direction] >= 0, config.max_weight))
+    weights, losses, mass, loss, ess, clamped = (torch.stack(values) for values in zip(*sides, strict=True))
+    return Weighted(anchors.margin, anchors.pair_weight, weights, losses, mass, loss, ess, clamped)
+
+
+def _of_pairs(
+    pairs: PairLoss, relative: torch.Tensor, has_negative: torch.Tensor, max_weight: float
+) -> _OfPairs:
+    weighted = (relative * pairs.loss).sum(1) + pairs.positive_loss
+    loss = weighted.sum() / has_negative.sum().clamp(min=1)
+    with torch.no_grad():
+        equal = pairs.loss.sum(1) + pairs.positive_loss
+        weight = torch.where(has_negative, weighted / equal, 0.0)
+        flat = relative.detach().reshape(-1).to(torch.float64)
+        clamped = (relative >= max_weight).sum() / (flat > 0).sum().to(torch.float64)
+        mass = (relative * pairs.slope).sum(1) + pairs.positive_slope
+    return _OfPairs(weight, weighted, mass, loss, effective_sample_size(flat), clamped)
+
+
+def direction_losses(pair_loss: torch.Tensor, weight: torch.Tensor, normalization: str) -> torch.Tensor:
+    """Weighted loss of each direction, ``[2]``, from base losses and relative weights ``[2, B]``."""
+    losses: torch.Tensor = (weight * pair_loss).sum(-1) / loss_denominator(weight, normalization)
+    return losses
+
+
+def direction_factors(config: UWMLConfig, direction_weight: DirectionWeight) -> DirectionWeight:
+    """What each direction's loss is multiplied by.
+
+    Its weight; a half where that is inside the sum; 1 for a base loss with weights of its own, whose
+    authors add the directions.
+    """
+    if config.own_weights:
+        return (1.0, 1.0)
+    return (0.5, 0.5) if config.combination == "add" else direction_weight
+
+
+def combine(losses: torch.Tensor, factors: DirectionWeight) -> torch.Tensor:
+    """Sum of the two direction losses ``[2]``, each times its factor."""
+    return losses[0] * factors[0] + losses[1] * factors[1]
