@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 
 import pytest
@@ -45,3 +46,49 @@ def test_no_free_port_is_said():
         taken.listen()
         with pytest.raises(server.ServerError, match="no free port"):
             server.free_port(65535)
+
+
+def test_a_port_asked_for_that_is_none_is_refused():
+    for port in (0, -1, 70000):
+        with pytest.raises(server.ServerError, match=f"--port={port} is not a port; expected a number"):
+            server.first_choice(port)
+
+
+class Stubborn:
+    """A child that does not end before it is killed, waited for by somebody who loses patience."""
+
+    killed = False
+
+    def poll(self):
+        return None
+
+    def terminate(self):
+        pass
+
+    def kill(self):
+        self.killed = True
+
+    def wait(self, timeout=None):
+        if not self.killed:
+            raise KeyboardInterrupt
+
+
+def test_a_second_interrupt_kills_a_child_rather_than_leaving_it_behind():
+    child = Stubborn()
+    server.stop(child)
+    assert child.killed
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_closed_terminal_and_a_process_manager_end_the_children_as_an_interrupt_does(number):
+    before = signal.getsignal(number)
+    try:
+        signal.signal(number, signal.SIG_DFL)
+        server.interrupt_when_asked_to_end()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(number)
+        signal.signal(number, signal.SIG_IGN)
+        server.interrupt_when_asked_to_end()
+        signal.raise_signal(number)
+    finally:
+        signal.signal(number, before)

@@ -5,7 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from uwml_core.commands.server import first_choice, free_port, start_server, stop, wait_until_healthy
+from uwml_core.commands.server import (
+    first_choice,
+    free_port,
+    interrupt_when_asked_to_end,
+    start_server,
+    stop,
+    wait_until_healthy,
+)
 
 HELP = "serve the app over a folder of runs"
 
@@ -21,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Serve until Ctrl-C; returns the exit code."""
     port = free_port(first_choice(args.port))
+    interrupt_when_asked_to_end()
     server = start_server(port=port, logs=args.logs, read_only=args.read_only, address=args.address)
     try:
         wait_until_healthy(server, port)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import subprocess
 import sys
 import time
 import webbrowser
 from pathlib import Path
 
-from uwml_core.commands.server import first_choice, free_port, start_server, stop, wait_until_healthy
+from uwml_core.commands.server import (
+    first_choice,
+    free_port,
+    interrupt_when_asked_to_end,
+    start_server,
+    stop,
+    wait_until_healthy,
+)
 
 HELP = "train on the emoji pairs and watch it in the browser"
 
@@ -26,13 +32,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train and serve side by side; serve on after training until Ctrl-C. Returns the exit code."""
-    # a process manager ends this with SIGTERM: the children must end with it
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     port = free_port(first_choice(args.port))
+    interrupt_when_asked_to_end()
     before = _run_ids(args.logs)
-    trainer = _start_training(args)
-    server = start_server(port=port, logs=args.logs)
+    children: list[subprocess.Popen[bytes]] = []
     try:
+        trainer = _start_training(args)
+        children.append(trainer)
+        server = start_server(port=port, logs=args.logs)
+        children.append(server)
         wait_until_healthy(server, port)
         print(f"http://localhost:{port}", flush=True)
         run_id = _wait_for_run(args.logs, before, trainer)
@@ -47,8 +55,8 @@ def run(args: argparse.Namespace) -> int:
         print("Stopping; the log is being completed ...", file=sys.stderr, flush=True)
         return 0
     finally:
-        stop(trainer)
-        stop(server)
+        for child in children:
+            stop(child)
 
 
 def _start_training(args: argparse.Namespace) -> subprocess.Popen[bytes]:

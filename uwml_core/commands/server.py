@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -37,9 +38,11 @@ def first_choice(port: int | None) -> int:
     """Port asked for: the argument, else STREAMLIT_SERVER_PORT, else 8501.
 
     Raises:
-        ServerError: if STREAMLIT_SERVER_PORT is not a port number.
+        ServerError: if what is asked for is not a port number.
     """
     if port is not None:
+        if not 0 < port < 65536:
+            raise ServerError(f"--port={port} is not a port; expected a number from 1 to 65535")
         return port
     text = os.environ.get("STREAMLIT_SERVER_PORT", str(DEFAULT_PORT))
     if not text.isdecimal() or not 0 < int(text) < 65536:
@@ -114,12 +117,20 @@ def _answers(port: int) -> bool:
         return False
 
 
+def interrupt_when_asked_to_end() -> None:
+    """Take SIGTERM and SIGHUP as Ctrl-C: children in sessions of their own would outlive this process."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # ignored under nohup, and that is meant
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
+
+
 def stop(process: subprocess.Popen[bytes], timeout_s: float = 20.0) -> None:
-    """Ask a child process to end, and kill it if it does not."""
+    """Ask a child process to end, and kill it if it does not or if Ctrl-C comes again."""
     if process.poll() is None:
         process.terminate()
         try:
             process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
             process.kill()
             process.wait()
