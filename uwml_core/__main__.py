@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-COMMANDS = ("demo", "train", "app", "project")
+COMMANDS = ("demo", "train", "app", "losses", "project")
 
 _PACKAGE = Path(__file__).parent
 
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser(modules).parse_args(arguments)
     try:
         return int(modules[options.command].run(options))
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RuntimeError) as error:
         if not _for_the_user(error):
             raise
         print(f"uwml: error: {' '.join(str(error).split())}", file=sys.stderr)
@@ -49,8 +49,8 @@ def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
     return parser
 
 
-def _for_the_user(error: ValueError | OSError) -> bool:
-    """Whether it says what the user can mend: files and devices, or a ValueError of a raise statement here.
+def _for_the_user(error: ValueError | OSError | RuntimeError) -> bool:
+    """Whether it says what the user can mend: files and devices, or an error of a raise statement here.
 
     One that a library or an operator raises is a bug of ours, and its traceback is wanted.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -12,6 +13,8 @@ import pytest
 
 from uwml_core import __main__ as command_line
 from uwml_core.__main__ import main
+from uwml_core.runlog.writer import RunLogger
+from uwml_core.training import TrainingStopped
 
 
 @pytest.mark.parametrize(
@@ -22,6 +25,7 @@ from uwml_core.__main__ import main
         (["--preset", "vse"], "preset='vse' is unknown; did you mean vsepp?"),
         (["--config", "no.yaml"], "no.yaml cannot be read"),
         (["--resume", "no-run"], "resume='logs/no-run' is no folder"),
+        (["--resume", ""], "--resume is empty; expected the folder of a run"),
         (["--set", "data.path=emoji"], "emoji: is neither a file nor a shipped sample set"),
     ],
 )
@@ -48,6 +52,47 @@ def test_a_logs_folder_that_cannot_be_made_is_one_line(capsys, tmp_path, monkeyp
     monkeypatch.setattr("uwml_core.training.run_training", refuse)
     assert main(["train"]) == 2
     assert capsys.readouterr().err == "uwml: error: [Errno 13] Permission denied: '/logs'\n"
+
+
+def test_a_run_that_another_process_writes_is_one_line(capsys, tmp_path, monkeypatch):
+    with RunLogger(tmp_path, "run"):
+        monkeypatch.setattr("uwml_core.training.run_training", lambda *_, **__: RunLogger(tmp_path, "run"))
+        assert main(["train"]) == 2
+    message = "run 'run' is being written by another process; wait until it ends or start another run"
+    assert capsys.readouterr().err == f"uwml: error: {message}\n"
+
+
+@pytest.mark.parametrize(
+    ("saved", "message"),
+    [
+        (7, "Stopped after 7 steps, everything saved. Continue with: uwml train --resume logs/r\n"),
+        (
+            4,
+            "Stopped after 7 steps, but the checkpoint could not be written, see above. "
+            "To continue after step 4, where the last one is: uwml train --resume logs/r\n",
+        ),
+        (
+            None,
+            "Stopped after 7 steps, but the checkpoint could not be written, see above. "
+            "The run cannot be continued.\n",
+        ),
+    ],
+)
+def test_a_stopped_run_says_what_it_can_be_continued_from(capsys, monkeypatch, saved, message):
+    def stop(*_, **__):
+        raise TrainingStopped(Path("logs/r"), 7, saved, 2)
+
+    monkeypatch.setattr("uwml_core.training.run_training", stop)
+    assert main(["train"]) == 130
+    assert capsys.readouterr().err == message
+
+
+@pytest.mark.parametrize("port", ["0", "-1", "99999"])
+@pytest.mark.parametrize("command", ["app", "demo"])
+def test_a_port_that_is_none_is_one_line(capsys, command, port):
+    assert main([command, f"--port={port}"]) == 2
+    message = f"uwml: error: --port={port} is not a port; expected a number from 1 to 65535\n"
+    assert capsys.readouterr().err == message
 
 
 def broken_by_a_library(args):

@@ -16,7 +16,7 @@ from uwml_core.data import load_pairs
 from uwml_core.runlog.reader import open_run
 from uwml_core.training import NonFiniteLossError, TrainingStopped, build_config, run_training
 from uwml_core.training.batches import BatchSource, Corpus
-from uwml_core.training.checkpoint import load_checkpoint
+from uwml_core.training.checkpoint import Checkpoint, load_checkpoint
 from uwml_core.training.encoders import build_model
 from uwml_core.training.loop import Trainer
 from uwml_core.training.schedule import learning_rate_at
@@ -145,7 +145,7 @@ def test_a_stopped_run_resumes_bit_for_bit(settings, monkeypatch, step, number):
     with pytest.raises(TrainingStopped) as stopped:
         run_training(build_config(settings=settings), progress=False)
     path = stopped.value.path
-    assert (stopped.value.step, stopped.value.signal) == (step + 1, number)
+    assert (stopped.value.step, stopped.value.saved, stopped.value.signal) == (step + 1, step + 1, number)
     assert open_run(path).status == "stopped"
     assert len(computed(path)["step"]) == step + 1
     assert run_training(build_config(settings=[*settings, f"train.resume={path}"]), progress=False) == path
@@ -156,6 +156,28 @@ def test_a_stopped_run_resumes_bit_for_bit(settings, monkeypatch, step, number):
         assert len(same[0]) == len(same[1])
         assert np.array_equal(same[0].iloc[:, -1].to_numpy(), same[1].iloc[:, -1].to_numpy(), equal_nan=True)
     assert [entry["first_step"] for entry in open_run(path).info["segments"]] == [0, step + 1]
+
+
+def test_a_stopped_run_knows_the_last_checkpoint_that_was_written(settings, monkeypatch):
+    def refuse(self, run):
+        if self.step == 10:
+            raise OSError("no space")
+        return save(self, run)
+
+    save = Checkpoint.save
+    monkeypatch.setattr(Checkpoint, "save", refuse)
+    stop_at(monkeypatch, 9)
+    with pytest.warns(UserWarning, match="no space"), pytest.raises(TrainingStopped) as stopped:
+        run_training(build_config(settings=settings), progress=False)
+    assert (stopped.value.step, stopped.value.saved) == (10, 7)
+
+
+def test_a_logs_folder_that_cannot_be_written_is_named_with_what_to_do(settings, tmp_path):
+    (tmp_path / "file").touch()
+    config = build_config(settings=[*settings, f"run.root={tmp_path / 'file'}"])
+    message = r"run\.root='.*file' cannot be written \(Not a directory\); choose a folder"
+    with pytest.raises(OSError, match=message):
+        run_training(config, progress=False)
 
 
 def test_a_resume_by_run_id_refuses_other_settings_data_and_a_finished_run(settings, monkeypatch, tmp_path):
@@ -248,8 +270,6 @@ def test_a_loss_that_is_not_finite_fails_the_run_and_says_why(settings):
 
 
 def test_a_checkpoint_that_cannot_be_written_does_not_end_the_training(config, monkeypatch):
-    from uwml_core.training.checkpoint import Checkpoint
-
     def full(self, run):
         raise OSError("checkpoint x cannot be written: no space left")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from uwml_core.training import TrainConfig
+    from uwml_core.training import TrainConfig, TrainingStopped
 
 HELP = "train on pairs and write a run log"
 
@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument("--config", type=Path, metavar="FILE", help="YAML file of settings by section")
     parser.add_argument(
-        "--preset", metavar="NAME", help="settings to start from: uwml (default), infonce, hard, vsepp"
+        "--preset", metavar="NAME", help="loss to start from (default: uwml); uwml losses lists them"
     )
     parser.add_argument(
         "--set",
@@ -41,14 +41,20 @@ def run(args: argparse.Namespace) -> int:
     try:
         path = run_training(config, progress=not args.quiet)
     except TrainingStopped as stopped:
-        print(
-            f"Stopped after {stopped.step} steps, everything saved. "
-            f"Continue with: uwml train --resume {stopped.path}",
-            file=sys.stderr,
-        )
+        print(f"Stopped after {stopped.step} steps, {_what_is_left(stopped)}", file=sys.stderr)
         return 128 + stopped.signal
     print(path)
     return 0
+
+
+def _what_is_left(stopped: TrainingStopped) -> str:
+    command = f"uwml train --resume {stopped.path}"
+    if stopped.saved == stopped.step:
+        return f"everything saved. Continue with: {command}"
+    reason = "but the checkpoint could not be written, see above."
+    if stopped.saved is None:
+        return f"{reason} The run cannot be continued."
+    return f"{reason} To continue after step {stopped.saved}, where the last one is: {command}"
 
 
 def _configuration(args: argparse.Namespace) -> TrainConfig:
@@ -57,6 +63,9 @@ def _configuration(args: argparse.Namespace) -> TrainConfig:
 
     layers = {"preset": args.preset, "file": args.config, "settings": args.set}
     config = build_config(**layers)
+    # an unset variable of a shell must not start a run from scratch
+    if args.resume is not None and not args.resume.strip():
+        raise ValueError("--resume is empty; expected the folder of a run, or its id within run.root")
     resume = args.resume or config.train.resume
     if resume is None:
         return config

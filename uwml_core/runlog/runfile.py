@@ -108,8 +108,8 @@ class RunLock:
         except OSError as error:
             self._file.close()
             raise RunInUseError(
-                f"run {folder.name!r} is being written by another process; wait until it ends or choose "
-                "another run_id"
+                f"run {folder.name!r} is being written by another process; wait until it ends or start "
+                "another run"
             ) from error
         _held.add(self)
 

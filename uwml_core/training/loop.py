@@ -53,6 +53,7 @@ class Trainer:
         fingerprint: of the data, kept in checkpoints.
         batches, model, loss, optimizer, logger, observer: the parts.
         step: steps completed; that of the checkpoint when resumed.
+        saved: steps completed at the newest checkpoint, None before the first.
         fresh: False once a checkpoint was restored; its evaluations are in the log already.
     """
 
@@ -65,6 +66,7 @@ class Trainer:
     logger: RunLogger
     observer: Observer
     step: int = 0
+    saved: int | None = None
     fresh: bool = True
 
     @property
@@ -77,7 +79,7 @@ class Trainer:
         self.model.load_state_dict(checkpoint.model)
         self.optimizer.load_state_dict(checkpoint.optimizer)
         self.loss.load_state_dict(checkpoint.loss)
-        self.step, self.fresh = checkpoint.step, False
+        self.step, self.saved, self.fresh = checkpoint.step, checkpoint.step, False
 
     def run(self, stop: StopRequest, *, progress: bool) -> None:
         """Train to the end.
@@ -87,7 +89,7 @@ class Trainer:
             progress: show a bar on standard error.
 
         Raises:
-            TrainingStopped: after a stop was requested and everything was saved.
+            TrainingStopped: after a stop was requested and a checkpoint tried.
             NonFiniteLossError: as soon as loss or gradient is not finite; the weights stay as before.
         """
         self.model.train()
@@ -127,6 +129,7 @@ class Trainer:
             self.logger.log_event("checkpoint", str(error), level="error", step=self.step - 1)
             warnings.warn(str(error), stacklevel=2)
             return
+        self.saved = self.step
         self.logger.log_event("checkpoint", f"saved after {self.step} steps", step=self.step - 1)
 
     def _one_step(self, bar: Any) -> None:
@@ -184,7 +187,7 @@ class Trainer:
             return
         if self.step % self.batches.steps_per_epoch:
             self.save()
-        raise TrainingStopped(self.logger.path, self.step, stop.signal)
+        raise TrainingStopped(self.logger.path, self.step, self.saved, stop.signal)
 
 
 def _show(bar: Any, **values: str) -> None:

@@ -44,7 +44,8 @@ def run_training(config: TrainConfig, *, run_id: str | None = None, progress: bo
     Raises:
         ValueError: for data, settings or a checkpoint that cannot be used, in one sentence.
         NonFiniteLossError: when loss or gradient stops being a number; status ``failed``.
-        TrainingStopped: after SIGINT or SIGTERM, once everything was saved; status ``stopped``.
+        TrainingStopped: after SIGINT or SIGTERM, once a checkpoint was tried; status ``stopped``.
+        OSError: if the logs folder cannot be written.
     """
     run, checkpoint = _earlier(config)
     dataset = _load(config.data)
@@ -57,7 +58,7 @@ def run_training(config: TrainConfig, *, run_id: str | None = None, progress: bo
     model = build_model(config.model.kind, config.model.dim, config.train.seed)
     loss = UWMLLoss(config.loss)
     optimizer = build_optimizer(model, loss, config.train)
-    with _one_thread(), StopRequest() as stop, _open_log(config, run, checkpoint, run_id) as logger:
+    with _one_thread(), StopRequest() as stop, _opened(config, run, checkpoint, run_id) as logger:
         if dataset.left_out is not None:
             _tell(logger, "data", dataset.left_out)
         _log_items(logger, dataset)
@@ -144,6 +145,19 @@ def _check_same(config: TrainConfig, dataset: PairDataset, checkpoint: Checkpoin
 
 def _flat(sections: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     return {f"{name}.{key}": value for name, values in sections.items() for key, value in values.items()}
+
+
+def _opened(
+    config: TrainConfig, run: Path | None, checkpoint: Checkpoint | None, run_id: str | None
+) -> RunLogger:
+    try:
+        return _open_log(config, run, checkpoint, run_id)
+    except OSError as error:
+        where = f"run.root={config.run.root!r}" if run is None else f"train.resume={config.train.resume!r}"
+        raise OSError(
+            f"{where} cannot be written ({error.strerror or error}); choose a folder with space where you "
+            "may write"
+        ) from error
 
 
 def _open_log(

@@ -12,17 +12,18 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class TrainingStopped(KeyboardInterrupt):
-    """A run was ended by a signal after it was saved; it can be resumed.
+    """A run was ended by a signal, after a checkpoint as far as one could be written.
 
     Attributes:
         path: folder of the run.
         step: steps completed.
+        saved: steps completed at the last checkpoint that was written; None without one.
         signal: number of the signal.
     """
 
-    def __init__(self, path: Path, step: int, signal_number: int) -> None:
+    def __init__(self, path: Path, step: int, saved: int | None, signal_number: int) -> None:
         super().__init__(f"stopped after {step} steps")
-        self.path, self.step, self.signal = path, step, signal_number
+        self.path, self.step, self.saved, self.signal = path, step, saved, signal_number
 
 
 class StopRequest:
