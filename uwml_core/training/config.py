@@ -19,7 +19,8 @@ SETTINGS: Mapping[str, Parameter] = {
     "model.kind": Parameter(meaning="encoders", choices=KINDS),
     "model.dim": Parameter(meaning="size of the shared embedding", low=1),
     "train.epochs": Parameter(meaning="passes over the training split", low=1),
-    "train.seed": Parameter(meaning="seed of initial weights, order and captions", low=0),
+    # what generators of random numbers take
+    "train.seed": Parameter(meaning="seed of initial weights, order and captions", low=0, high=2**63 - 1),
     "train.learning_rate": Parameter(meaning="learning rate after the warm-up", low=0.0, low_open=True),
     "train.weight_decay": Parameter(meaning="decoupled weight decay of AdamW", low=0.0),
     "train.gradient_clip": Parameter(meaning="largest gradient norm", low=0.0, low_open=True),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,13 +10,24 @@ from typing import Any
 import yaml
 
 from uwml_core.training.config import TrainConfig, section_names
+from uwml_core.weighting import LOSS_PRESETS, loss_preset
 
-PRESET_DIR = Path(__file__).parent / "presets"
-PRESETS: tuple[str, ...] = tuple(sorted(path.stem for path in PRESET_DIR.glob("*.yaml")))
+PRESETS: tuple[str, ...] = tuple(LOSS_PRESETS)
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.2 numbers: YAML 1.1 reads 1e-3 as a text."""
+    """YAML 1.2: numbers such as 1e-3, which YAML 1.1 reads as texts, and no key twice in a mapping."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(
+                    problem=f"{key.value} stands there twice", problem_mark=key.start_mark
+                )
+            # a key that is no text is refused later
+            seen |= {key.value} if isinstance(key.value, str) else set()
+        return super().construct_mapping(node, deep)
 
 
 _Loader.add_implicit_resolver(
@@ -45,7 +55,8 @@ def build_config(
     """
     merged: dict[str, dict[str, Any]] = {name: dict(values) for name, values in (base or {}).items()}
     if preset is not None:
-        _lay_over(merged, _preset(preset))
+        loss_preset(preset)  # a name that is unknown ends here
+        _lay_over(merged, {"loss": LOSS_PRESETS[preset].settings})
     if file is not None:
         _lay_over(merged, read_yaml(file))
     for setting in settings:
@@ -66,7 +77,7 @@ def read_yaml(file: str | Path) -> dict[str, Any]:
         raise ValueError(f"{file} cannot be read; expected a YAML file of settings") from error
     except yaml.YAMLError as error:
         line = getattr(getattr(error, "problem_mark", None), "line", None)
-        where = "" if line is None else f" (line {line + 1})"
+        where = "" if line is None else f" (line {line + 1}: {getattr(error, 'problem', None)})"
         raise ValueError(f"{file} is not valid YAML{where}; expected sections of keys and values") from error
     if not isinstance(values or {}, dict):
         raise ValueError(f"{file} holds {type(values).__name__}; expected sections {_sections()}")
@@ -98,14 +109,6 @@ def parse_setting(setting: str) -> dict[str, dict[str, Any]]:
 def dump_yaml(config: TrainConfig) -> str:
     """YAML text that ``read_yaml`` takes back."""
     return yaml.safe_dump(config.to_dict(), sort_keys=False, allow_unicode=True)
-
-
-def _preset(name: str) -> dict[str, Any]:
-    if name not in PRESETS:
-        near = difflib.get_close_matches(name, PRESETS, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(PRESETS)}"
-        raise ValueError(f"preset={name!r} is unknown; {hint}")
-    return read_yaml(PRESET_DIR / f"{name}.yaml")
 
 
 def _lay_over(merged: dict[str, dict[str, Any]], values: Mapping[str, Any]) -> None:
