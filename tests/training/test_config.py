@@ -113,6 +113,7 @@ def test_a_wrong_setting_is_told_in_one_line(setting):
         ("just a text", "holds str; expected sections"),
         ("train: {epochs: 1", "is not valid YAML (line 1: expected ',' or '}', but got '<stream end>')"),
         ("train:\n  epochs: 1\n  epochs: 2", "is not valid YAML (line 3: epochs stands there twice)"),
+        ("? [1]\n: 2", "is not valid YAML (line 1: found unhashable key)"),
         ("train: {seed: 9223372036854775808}", "train.seed=9223372036854775808 is out of range"),
         ("training: {epochs: 1}", "config.training is not a known setting; did you mean config.train?"),
     ],

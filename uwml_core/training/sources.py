@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,9 +11,9 @@ from typing import Any
 import yaml
 
 from uwml_core.training.config import TrainConfig, section_names
-from uwml_core.weighting import LOSS_PRESETS, loss_preset
 
-PRESETS: tuple[str, ...] = tuple(LOSS_PRESETS)
+PRESET_DIR = Path(__file__).parent / "presets"
+PRESETS: tuple[str, ...] = tuple(sorted(path.stem for path in PRESET_DIR.glob("*.yaml")))
 
 
 class _Loader(yaml.SafeLoader):
@@ -21,12 +22,14 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
         for key, _ in node.value:
+            # a key that is no text is refused by the reader itself
+            if not isinstance(key.value, str):
+                continue
             if key.value in seen:
                 raise yaml.constructor.ConstructorError(
                     problem=f"{key.value} stands there twice", problem_mark=key.start_mark
                 )
-            # a key that is no text is refused later
-            seen |= {key.value} if isinstance(key.value, str) else set()
+            seen.add(key.value)
         return super().construct_mapping(node, deep)
 
 
@@ -55,8 +58,7 @@ def build_config(
     """
     merged: dict[str, dict[str, Any]] = {name: dict(values) for name, values in (base or {}).items()}
     if preset is not None:
-        loss_preset(preset)  # a name that is unknown ends here
-        _lay_over(merged, {"loss": LOSS_PRESETS[preset].settings})
+        _lay_over(merged, _preset(preset))
     if file is not None:
         _lay_over(merged, read_yaml(file))
     for setting in settings:
@@ -109,6 +111,14 @@ def parse_setting(setting: str) -> dict[str, dict[str, Any]]:
 def dump_yaml(config: TrainConfig) -> str:
     """YAML text that ``read_yaml`` takes back."""
     return yaml.safe_dump(config.to_dict(), sort_keys=False, allow_unicode=True)
+
+
+def _preset(name: str) -> dict[str, Any]:
+    if name not in PRESETS:
+        near = difflib.get_close_matches(name, PRESETS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(PRESETS)}"
+        raise ValueError(f"preset={name!r} is unknown; {hint}")
+    return read_yaml(PRESET_DIR / f"{name}.yaml")
 
 
 def _lay_over(merged: dict[str, dict[str, Any]], values: Mapping[str, Any]) -> None:
