@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-COMMANDS = ("demo", "train", "app", "project")
+COMMANDS = ("demo", "train", "app", "losses", "project")
 
 _PACKAGE = Path(__file__).parent
 

@@ -173,6 +173,8 @@ def test_reference_follows_a_normalization_that_grows_with_the_batch():
     ("config", "value"),
     [
         (UWMLConfig(base="triplet", over_negatives="sum", normalization="rss"), 5 * 0.2),
+        (UWMLConfig(base="dcl"), np.log(5)),
+        (UWMLConfig(base="hn_nce", hn_alpha=0.5), np.log(5.5)),
         # the least of 2 (P(s) + Q(s)), at s = 0.5
         (UWMLConfig(base="wei2020_max"), 2 * (0.2 / 4 - 0.35 + 0.5 + 0.9 / 4 - 0.2 + 0.03)),
         (UWMLConfig(base="wei2020_calibrated"), 2 * (0.072 - 0.42 + 0.5 + 0.324 - 0.24 + 0.03)),

@@ -15,6 +15,7 @@ from uwml_core import __main__ as command_line
 from uwml_core.__main__ import main
 from uwml_core.runlog.writer import RunLogger
 from uwml_core.training import TrainingStopped
+from uwml_core.weighting import LOSS_PRESETS
 
 
 @pytest.mark.parametrize(
@@ -22,7 +23,7 @@ from uwml_core.training import TrainingStopped
     [
         (["--set", "loss.centre=1"], "loss.centre is not a known setting; did you mean loss.center?"),
         (["--set", "loss.temperature=-1"], "temperature=-1 is out of range; expected > 0"),
-        (["--preset", "vse"], "preset='vse' is unknown; did you mean vsepp?"),
+        (["--preset", "vsep"], "preset='vsep' is unknown; did you mean vsepp?"),
         (["--config", "no.yaml"], "no.yaml cannot be read"),
         (["--resume", "no-run"], "resume='logs/no-run' is no folder"),
         (["--resume", ""], "--resume is empty; expected the folder of a run"),
@@ -142,3 +143,21 @@ def test_no_command_is_an_error_of_usage(capsys):
         main([])
     assert ended.value.code == 2
     assert "demo" in capsys.readouterr().err
+
+
+def test_losses_lists_every_preset_with_formula_and_source(capsys):
+    assert main(["losses"]) == 0
+    out = capsys.readouterr().out
+    blocks = out.split("\n\n")
+    assert [block.split(" (")[0] for block in blocks[:-1]] == list(LOSS_PRESETS)
+    for block, preset in zip(blocks, LOSS_PRESETS.values(), strict=False):
+        text = " ".join(block.split())
+        assert preset.formula in text
+        assert preset.reference in text
+    assert all(len(line) <= 100 for line in out.splitlines())
+
+
+def test_losses_needs_no_torch():
+    code = "import sys; from uwml_core.__main__ import main; main(['losses']); print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"

@@ -80,6 +80,26 @@ def infonce(row, i, negatives, settings):
     return log_one_plus_exp(odds), 2 * sigmoid(odds)
 
 
+def hn_nce(row, i, negatives, settings):
+    """The negatives weighted by e^(beta s / tau), weights of mean 1; alpha of the positive beside them."""
+    tau, alpha, beta = settings["temperature"], settings["hn_alpha"], settings["hn_beta"]
+    if settings["base"] == "dcl":
+        alpha = beta = 0.0
+    shift = max(row[j] for j in negatives)
+    of_weights = [math.exp(beta * (row[j] - shift) / tau) for j in negatives]
+    weights = [len(negatives) * w / sum(of_weights) for w in of_weights]
+    odds = log_sum([math.log(w) + (row[j] - row[i]) / tau for w, j in zip(weights, negatives, strict=True)])
+    loss = odds if alpha == 0 else log_sum([math.log(alpha), odds])
+    # derivative of the log of the weighted sum by each logit; the positive's is the opposite of all of it
+    raised = [w * math.exp((row[j] - shift) / tau) for w, j in zip(weights, negatives, strict=True)]
+    slopes = [
+        (1 + beta) * r / sum(raised) - beta * w / sum(of_weights)
+        for r, w in zip(raised, of_weights, strict=True)
+    ]
+    part = 1.0 if alpha == 0 else sigmoid(odds - math.log(alpha))
+    return loss, part * (1 + sum(abs(slope) for slope in slopes))
+
+
 def hinge(row, i, negatives, settings):
     loss = max(0.0, settings["triplet_margin"] - row[i] + max(row[j] for j in negatives))
     return loss, 2.0 if loss > 0 else 0.0
@@ -129,6 +149,8 @@ def calibration(matrices, excluded):
 ANCHOR_LOSSES = {
     "infonce": infonce,
     "triplet": hinge,
+    "dcl": hn_nce,
+    "hn_nce": hn_nce,
     "wei2020_max": wei2020,
     "wei2020_calibrated": wei2020,
 }

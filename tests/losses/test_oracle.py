@@ -31,6 +31,8 @@ def random_case(seed: int) -> tuple[dict, list[list[float]], list[list[float]], 
     settings = {
         "base": rng.choice(BASES),
         "over_negatives": "hardest",
+        "hn_alpha": rng.choice([0.0, 0.5, 1.0]),
+        "hn_beta": rng.choice([0.0, 0.25, 1.5]),
         "t": rng.choice([1.0, 10.0, 60.0]),
         "b": rng.choice([-10.0, -2.0, 0.0]),
         "curve": rng.choice(["bell", "bell", "uniform", "hard"]),

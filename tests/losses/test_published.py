@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from uwml_core.losses import UWMLLoss
+from uwml_core.weighting import LOSS_PRESETS, loss_preset
 
 
 def features_of(similarity: list[list[float]]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -242,3 +243,62 @@ def test_weights_of_pairs_show_in_the_anchors() -> None:
         )
         assert plain.last.ess.tolist() == pytest.approx([72.0, 72.0])
         assert (weighted.last.ess < 72.0).all()
+
+
+def scores_of(image: torch.Tensor, text: torch.Tensor) -> torch.Tensor:
+    return F.normalize(image) @ F.normalize(text).T
+
+
+def test_dcl_leaves_the_positive_out_of_the_denominator() -> None:
+    torch.manual_seed(0)
+    image, text = torch.randn(2, 6, 4, dtype=torch.float64)
+    value = UWMLLoss(loss_preset("dcl"), temperature=0.1)(image, text)
+    exponentials = (scores_of(image, text) / 0.1).exp()
+    positive = exponentials.diagonal()
+    others = exponentials.clone().fill_diagonal_(0.0)
+    want = -(positive / others.sum(1)).log().mean() - (positive / others.sum(0)).log().mean()
+    torch.testing.assert_close(value, want / 2)
+
+
+def test_dcl_may_be_negative_and_its_positive_never_rests() -> None:
+    loss = UWMLLoss(loss_preset("dcl"))
+    image = torch.eye(3, dtype=torch.float64)
+    assert loss(image, image.clone()).item() == pytest.approx(math.log(2) - 1 / 0.07)
+    torch.testing.assert_close(loss.last.gradient_share, torch.full((2, 3), 1 / 3, dtype=torch.float64))
+
+
+def test_hn_nce_weighs_negatives_by_their_similarity() -> None:
+    torch.manual_seed(0)
+    image, text = torch.randn(2, 6, 4, dtype=torch.float64)
+    value = UWMLLoss(loss_preset("hn_nce"), hn_alpha=0.9, hn_beta=0.5, temperature=0.2)(image, text)
+    logits = scores_of(image, text) / 0.2
+    total = 0.0
+    for rows in (logits, logits.T):
+        tilted = (0.5 * rows).exp().fill_diagonal_(0.0)
+        weights = 5 * tilted / tilted.sum(1, keepdim=True)
+        positive = rows.diagonal().exp()
+        total = total - (positive / (0.9 * positive + (weights * rows.exp()).sum(1))).log().mean()
+    torch.testing.assert_close(value, total / 2)
+
+
+def test_hn_nce_without_its_two_changes_is_infonce_and_dcl() -> None:
+    torch.manual_seed(0)
+    image, text = torch.randn(2, 6, 4, dtype=torch.float64)
+    for name, alpha in (("infonce", 1.0), ("dcl", 0.0)):
+        want = UWMLLoss(loss_preset(name))(image, text)
+        torch.testing.assert_close(
+            UWMLLoss(loss_preset("hn_nce"), hn_alpha=alpha, hn_beta=0.0)(image, text), want
+        )
+
+
+def test_every_preset_gives_a_loss_and_a_gradient() -> None:
+    torch.manual_seed(0)
+    text = torch.randn(12, 6)
+    for name in LOSS_PRESETS:
+        image = torch.randn(12, 6, requires_grad=True)
+        loss = UWMLLoss(loss_preset(name), total_steps=5)
+        value = loss(image, text, labels=[0, 0, *range(10)])
+        value.backward()
+        assert torch.isfinite(value), name
+        assert image.grad.abs().sum() > 0, name
+        assert float(loss.last.loss) == pytest.approx(value.item(), rel=1e-5), name

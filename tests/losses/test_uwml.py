@@ -65,6 +65,8 @@ VARIANTS = [
     {"false_negative_margin": 0.1},
     {"base": "triplet", "over_negatives": "sum"},
     {"base": "sigmoid"},
+    {"base": "dcl"},
+    {"base": "hn_nce", "hn_alpha": 0.5},
     {"base": "wei2020_max", "direction_mode": "off"},
     {"base": "wei2020_calibrated", "direction_mode": "off"},
 ]

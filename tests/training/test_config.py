@@ -10,6 +10,7 @@ import yaml
 from uwml_core.training import PRESETS, TrainConfig, build_config, dump_yaml
 from uwml_core.training.config import SETTINGS
 from uwml_core.training.sources import parse_setting, read_yaml
+from uwml_core.weighting import loss_preset
 
 
 def test_plain_values_and_yaml_come_back_equal(tmp_path):
@@ -48,21 +49,19 @@ def test_every_preset_is_valid_and_sets_only_what_it_names(name):
     assert dataclasses.replace(config, loss=TrainConfig().loss) == TrainConfig()
 
 
-def test_presets_are_what_their_names_say():
-    loss = {name: build_config(preset=name).loss for name in PRESETS}
-    assert set(PRESETS) == {"uwml", "infonce", "hard", "vsepp"}
-    assert loss["uwml"] == TrainConfig().loss
-    assert (loss["infonce"].base, loss["infonce"].curve, loss["infonce"].direction_mode) == (
-        "infonce",
-        "uniform",
-        "off",
-    )
-    assert loss["hard"].curve == "hard"
-    assert (loss["vsepp"].base, loss["vsepp"].curve, loss["vsepp"].triplet_margin) == (
-        "triplet",
-        "uniform",
-        0.2,
-    )
+def test_presets_are_the_losses_of_their_names():
+    assert set(PRESETS) >= {"uwml", "infonce", "vse0", "vsepp", "hard", "siglip", "dcl", "hn_nce"}
+    assert build_config(preset="uwml").loss == TrainConfig().loss
+    for name in PRESETS:
+        assert build_config(preset=name).loss == loss_preset(name)
+
+
+def test_a_preset_wins_over_the_base_loss_that_was_there():
+    before = build_config(preset="vse0").to_dict()
+    for name in PRESETS:
+        if name not in ("vse0", "vsepp"):
+            before["loss"]["over_negatives"] = "hardest"
+        assert build_config(preset=name, base=before).loss.base == loss_preset(name).base
 
 
 def test_every_number_and_name_has_a_range():

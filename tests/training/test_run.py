@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from uwml_core.data import load_pairs
 from uwml_core.runlog.reader import open_run
-from uwml_core.training import NonFiniteLossError, TrainingStopped, build_config, run_training
+from uwml_core.training import PRESETS, NonFiniteLossError, TrainingStopped, build_config, run_training
 from uwml_core.training.batches import BatchSource, Corpus
 from uwml_core.training.checkpoint import Checkpoint, load_checkpoint
 from uwml_core.training.encoders import build_model
@@ -228,10 +228,14 @@ def test_infonce_preset_is_a_hand_written_infonce_loop(settings, small_pairs):
     assert logged["gradient_norm"][:3] == pytest.approx(norms[:3], rel=1e-4)
 
 
-@pytest.mark.parametrize("preset", ["hard", "vsepp"])
+@pytest.mark.parametrize("preset", [name for name in PRESETS if name not in ("uwml", "infonce")])
 def test_the_other_baselines_run(settings, preset):
     path = run_training(build_config(preset=preset, settings=[*settings, "train.epochs=1"]), progress=False)
     assert np.isfinite(computed(path)["loss"]).all()
+    scaled = preset not in ("vse0", "vsepp", "wei2020_max", "wei2020_calibrated")
+    assert query(path, "steps", "count(temperature) > 0") == [(scaled,)]
+    zones = query(path, "steps", "count(dead_share_i2t), count(wrong_sign_share_t2i)")
+    assert (zones != [(0, 0)]) == preset.startswith("wei2020")
 
 
 def test_clips_train_under_their_own_direction_names(settings, tmp_path, small_pairs):

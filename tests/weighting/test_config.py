@@ -36,6 +36,8 @@ OUTSIDE = {
     "temperature_end": [0.0],
     "triplet_margin": [-0.1],
     "over_negatives": ["mean"],
+    "hn_alpha": [-0.1, 1.1],
+    "hn_beta": [-0.1],
     "total_steps": [0, 1.5],
 }
 EDGES = {

@@ -63,6 +63,8 @@ def _base_name(loss: UWMLConfig) -> str:
         "infonce": "InfoNCE",
         "triplet": "triplet" if loss.over_negatives == "hardest" else _("triplet sum"),
         "sigmoid": "SigLIP",
+        "dcl": "DCL",
+        "hn_nce": "HN-NCE",
         "wei2020_max": "Wei 2020 Max",
         "wei2020_calibrated": _("Wei 2020, calibrated"),
     }

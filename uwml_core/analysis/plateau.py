@@ -36,11 +36,17 @@ def plateau(config: UWMLConfig, negatives: float, batch: float) -> tuple[str, fl
     if config.base == "triplet":
         name, value = _("{negatives} α").format(negatives=number), negatives * config.triplet_margin
         return _known(name, value, _("sum of hinges when all embeddings have collapsed into one point"))
-    if config.base == "infonce":
-        why = _("InfoNCE when all {negatives} negatives of an anchor are as similar as its positive")
-        name = _("ln(1 + {negatives})").format(negatives=number)
-        return _known(name, factor * float(np.log1p(negatives)), why.format(negatives=number))
-    return None
+    positive = {"infonce": 1.0, "dcl": 0.0, "hn_nce": config.hn_alpha}.get(config.base)
+    if positive is None:
+        return None
+    name = _("ln({positive} + {negatives})") if positive else _("ln({negatives})")
+    why = _("InfoNCE when all {negatives} negatives of an anchor are as similar as its positive")
+    if config.base != "infonce":
+        why = _("the loss when all {negatives} negatives of an anchor are as similar as its positive")
+    value = factor * float(np.log(positive + negatives)) if negatives > 0 else float("nan")
+    return _known(
+        name.format(positive=f"{positive:g}", negatives=number), value, why.format(negatives=number)
+    )
 
 
 def _known(name: str, value: float, why: str) -> tuple[str, float, str] | None:

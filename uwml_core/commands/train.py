@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument("--config", type=Path, metavar="FILE", help="YAML file of settings by section")
     parser.add_argument(
-        "--preset", metavar="NAME", help="settings to start from: uwml (default), infonce, hard, vsepp"
+        "--preset", metavar="NAME", help="loss to start from (default: uwml); uwml losses lists them"
     )
     parser.add_argument(
         "--set",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import Any
 import yaml
 
 from uwml_core.training.config import TrainConfig, section_names
+from uwml_core.weighting import LOSS_PRESETS, loss_preset
 
-PRESET_DIR = Path(__file__).parent / "presets"
-PRESETS: tuple[str, ...] = tuple(sorted(path.stem for path in PRESET_DIR.glob("*.yaml")))
+PRESETS: tuple[str, ...] = tuple(LOSS_PRESETS)
 
 
 class _Loader(yaml.SafeLoader):
@@ -58,7 +57,8 @@ def build_config(
     """
     merged: dict[str, dict[str, Any]] = {name: dict(values) for name, values in (base or {}).items()}
     if preset is not None:
-        _lay_over(merged, _preset(preset))
+        loss_preset(preset)  # a name that is unknown ends here
+        _lay_over(merged, {"loss": LOSS_PRESETS[preset].settings})
     if file is not None:
         _lay_over(merged, read_yaml(file))
     for setting in settings:
@@ -111,14 +111,6 @@ def parse_setting(setting: str) -> dict[str, dict[str, Any]]:
 def dump_yaml(config: TrainConfig) -> str:
     """YAML text that ``read_yaml`` takes back."""
     return yaml.safe_dump(config.to_dict(), sort_keys=False, allow_unicode=True)
-
-
-def _preset(name: str) -> dict[str, Any]:
-    if name not in PRESETS:
-        near = difflib.get_close_matches(name, PRESETS, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(PRESETS)}"
-        raise ValueError(f"preset={name!r} is unknown; {hint}")
-    return read_yaml(PRESET_DIR / f"{name}.yaml")
 
 
 def _lay_over(merged: dict[str, dict[str, Any]], values: Mapping[str, Any]) -> None:

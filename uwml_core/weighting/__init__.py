@@ -16,15 +16,18 @@ from uwml_core.weighting.normalization import (
     relative_weight,
 )
 from uwml_core.weighting.parameters import PARAMETERS, Parameter
+from uwml_core.weighting.presets import LOSS_PRESETS, LossPreset, loss_preset
 from uwml_core.weighting.stage import stage_factor, stage_steepness
 
 __all__ = [
     "COMBINATIONS",
     "CURVES",
+    "LOSS_PRESETS",
     "NORMALIZATIONS",
     "PARAMETERS",
     "WEIGHT_FLOOR",
     "DirectionController",
+    "LossPreset",
     "Parameter",
     "UWMLConfig",
     "combined_weight",
@@ -32,6 +35,7 @@ __all__ = [
     "direction_names",
     "effective_sample_size",
     "loss_denominator",
+    "loss_preset",
     "relative_weight",
     "replay_controller",
     "stage_factor",

@@ -15,7 +15,7 @@ _OPTIONAL = frozenset({"false_negative_margin", "temperature_end", "total_steps"
 # With a margin scale the center is a multiple of it, which no cosine bounds.
 _SCALED_CENTER = Parameter(meaning=PARAMETERS["center"].meaning, low=-2000.0, high=2000.0)
 _FINITE = Parameter(meaning="a finite number")
-_WITH_TEMPERATURE = frozenset({"infonce"})
+_WITH_TEMPERATURE = frozenset({"infonce", "dcl", "hn_nce"})
 _OWN_WEIGHTS = frozenset({"wei2020_max", "wei2020_calibrated"})
 
 
@@ -73,6 +73,8 @@ class UWMLConfig:
     learnable_temperature: bool = False
     triplet_margin: float = 0.2
     over_negatives: str = "hardest"
+    hn_alpha: float = 1.0
+    hn_beta: float = 0.25
     positive_polynomial: tuple[float, ...] = (0.5, -0.7, 0.2)
     negative_polynomial: tuple[float, ...] = (0.03, -0.4, 0.9)
     modalities: tuple[str, str] = ("image", "text")

@@ -12,7 +12,7 @@ from uwml_core.weighting.curve import CURVES
 from uwml_core.weighting.direction import MODES
 from uwml_core.weighting.normalization import COMBINATIONS, NORMALIZATIONS
 
-BASES = ("infonce", "triplet", "sigmoid", "wei2020_max", "wei2020_calibrated")
+BASES = ("infonce", "triplet", "sigmoid", "dcl", "hn_nce", "wei2020_max", "wei2020_calibrated")
 OVER_NEGATIVES = ("hardest", "sum")
 STATISTICS = ("hardest", "topk_mean", "quantile", "mean")
 MARGIN_SCALES = ("none", "negative_std")
@@ -108,5 +108,9 @@ PARAMETERS: Mapping[str, Parameter] = {
         meaning=mark("whether the hinge takes the hardest negative or the sum over all"),
         choices=OVER_NEGATIVES,
     ),
+    "hn_alpha": Parameter(
+        meaning=mark("share of the positive in the denominator of hn_nce"), low=0.0, high=1.0
+    ),
+    "hn_beta": Parameter(meaning=mark("how much hn_nce raises hard negatives; 0 not at all"), low=0.0),
     "total_steps": Parameter(meaning=mark("optimizer steps of the whole training"), low=1),
 }
