@@ -12,7 +12,13 @@ import pytest
 from PIL import Image
 
 from uwml_core.analysis.hard_negatives import browse, history
-from uwml_core.analysis.hard_negatives.catalogue import caption_text, catalogue, groups_in, matching
+from uwml_core.analysis.hard_negatives.catalogue import (
+    caption_text,
+    caption_texts,
+    catalogue,
+    groups_in,
+    matching,
+)
 from uwml_core.analysis.hard_negatives.confusions import PAIR_COLUMNS, confusions
 from uwml_core.analysis.hard_negatives.facts import all_facts, main_fact
 from uwml_core.analysis.hard_negatives.false_negatives import (
@@ -367,7 +373,7 @@ def test_memorised_probes_grow_while_recall_falls() -> None:
     assert memorised(rows, steady).empty
     assert "does not fall, i2t 40.0 % (best 40.0 %)" in memorised_headline(memorised(rows, steady), steady)
     early = [recall_fall(evals([0.0, 1.0]), "i2t")]
-    assert "Too little data yet: 1 evaluations" in memorised_headline(memorised(rows, early), early)
+    assert "Too little data yet: 1 evaluation on val" in memorised_headline(memorised(rows, early), early)
 
 
 def test_history_of_an_item_in_batches_and_pool() -> None:
@@ -500,3 +506,14 @@ def test_facts_say_how_often_and_when(three: pd.DataFrame) -> None:
     assert main_fact({**row, "n": 4, "snapshots": 9}) == "4 of 9 snapshots"
     assert main_fact({**row, "growth": 0.25}) == "margin +0.25 since epoch 0"
     assert main_fact({**row, "n": 1, "first_epoch": -1, "last_epoch": -1}) == ""
+
+
+@pytest.mark.parametrize("blank", ["", "  ", "\n"])
+def test_blank_caption_is_shown_as_the_name_of_its_item(blank: str) -> None:
+    known = items()
+    known.at[1, "captions"] = ("Red heart", blank)
+    known.at[3, "captions"] = (blank,)
+    known.at[3, "item_key"] = blank
+    assert [caption_text(known, 1, 0), caption_text(known, 1, 1)] == ["Red heart", "a"]
+    assert caption_text(known, 3, 0) == "item 3"
+    assert caption_texts(known, [1, 1, 1, 3], [0, 1, 99, 0]) == ["Red heart", "a", "Red heart", "item 3"]

@@ -277,7 +277,7 @@ def test_hostile_item_stays_text(open_page: Callable[..., Any], logs: Path) -> N
         ("no-items", "hardest", "log them with RunLogger.log_items"),
         ("no-items", "false-negatives", "may be right answers"),
         ("one-epoch", "persistent", "Too little data yet: 1 snapshot, 3 needed"),
-        ("one-epoch", "memorised", "Too little data yet: 1 evaluations on val"),
+        ("one-epoch", "memorised", "Too little data yet: 1 evaluation on val"),
         ("foreign", "hardest", "lie below their hardest negative"),
     ],
 )
@@ -337,3 +337,10 @@ def test_long_captions_are_cut_in_the_hover_only() -> None:
     tags = Tags(sheet_html([entry], str))
     assert max(len(str(a.get("title", ""))) for _, a in tags.found) == 300
     assert "x" * 500 in tags.words
+
+
+def test_item_that_was_not_logged_is_told_from_items_that_were_not(
+    open_page: Callable[..., Any], logs: Path
+) -> None:
+    assert "hold none of this number" in open_page(PAGE, logs, run="whole", item="999").text
+    assert "No items were logged" in open_page(PAGE, logs, run="no-items", item="4").text

@@ -116,6 +116,12 @@ def test_item_page_speaks_chinese(open_page: Callable[..., Any], logs: Path) -> 
     assert english_on(opened) == []
 
 
+def test_modalities_are_named_in_chinese(open_page: Callable[..., Any], logs: Path) -> None:
+    assert "图像（圆点）与文本（菱形）" in open_page("pages/explain/embedding_map.py", logs, lang="zh").text
+    item = open_page("pages/explain/hard_negatives.py", logs, lang="zh", item="1")
+    assert "离其图像最近的错误文本" in item.text
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_page_without_a_run_speaks_chinese(open_page: Callable[..., Any], tmp_path: Path, page: str) -> None:
     opened = open_page(page, tmp_path, lang="zh")

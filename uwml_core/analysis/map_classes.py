@@ -7,6 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from uwml_core.analysis.bands import BAND_EDGES, BAND_NAMES, band_label, band_of
+from uwml_core.analysis.text import modality_name
 from uwml_core.i18n import _
 
 COLOR_BY = ("modality", "group", "margin", "rank")
@@ -38,7 +39,7 @@ def point_classes(
         [0, 3, -1]
     """
     if color_by == "modality":
-        return _codes(points["modality"], list(modalities)), list(modalities)
+        return _codes(points["modality"], list(modalities)), [modality_name(name) for name in modalities]
     if color_by == "group":
         return _groups(points["group"])
     if color_by == "margin":

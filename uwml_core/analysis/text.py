@@ -52,6 +52,17 @@ def signed(value: float, decimals: int = 1) -> str:
     return f"+{text}" if value > 0 and text.strip("0.,") else text
 
 
+def modality_name(modality: str) -> str:
+    """What a modality is called in the visitor's language; its own name where it is not a usual one.
+
+    Example:
+        >>> modality_name("image"), modality_name("depth")
+        ('image', 'depth')
+    """
+    names = {"image": _("image"), "video": _("video"), "text": _("text")}
+    return names.get(modality, modality)
+
+
 def sentences(parts: Iterable[str]) -> str:
     """Whole sentences one after the other; empty ones are left out.
 

@@ -11,6 +11,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from uwml_core.analysis.text import modality_name
 from uwml_core.figures.frame import canvas, floats, say_empty
 from uwml_core.figures.map_colors import flat_scale
 from uwml_core.figures.theme import Theme, fade
@@ -73,7 +74,7 @@ def embedding_map_figure(
 def _points(
     points: pd.DataFrame, codes: NDArray[np.int64], palette: Sequence[str], **look: Any
 ) -> go.Scattergl:
-    name = str(points["modality"].iloc[0])
+    name = modality_name(str(points["modality"].iloc[0]))
     extra = points[["item_id", "margin", "rank"]].to_numpy(np.float64)
     return go.Scattergl(
         x=floats(points["x"]),

@@ -12,6 +12,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from uwml_core.analysis.gap_measures import ACROSS, MEASURES
+from uwml_core.analysis.text import modality_name
 from uwml_core.figures.frame import canvas, finite_span, floats, say_empty, spread_labels
 from uwml_core.figures.theme import UI_REVISION, Theme
 from uwml_core.i18n import _
@@ -195,7 +196,7 @@ def _on(number: int) -> dict[str, str]:
 
 
 def _series_name(name: str) -> str:
-    return _("across") if name == ACROSS else name
+    return _("across") if name == ACROSS else modality_name(name)
 
 
 def _line(rows: pd.DataFrame, measure: str, name: str | None, color: str, unit: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import streamlit as st
 
 from uwml_core.analysis.hard_negatives.catalogue import item_name
 from uwml_core.analysis.hard_negatives.history import MOST_PLACES
-from uwml_core.analysis.text import fixed
+from uwml_core.analysis.text import fixed, modality_name
 from uwml_core.i18n import _
 from uwml_core.runlog.reader import Run
 from uwml_core.ui.gallery import Tile, address_with, rows_html
@@ -44,8 +44,10 @@ def item_card(run: Run, item_id: int, items: pd.DataFrame) -> None:
         )
         if item_id in items.index:
             st.html(_about(dict(items.loc[item_id]), clip="video" in run.modalities))
+        elif items.empty:
+            notes(_("No items were logged, so there are no pictures; log them with RunLogger.log_items."))
         else:
-            notes(_("No item of this number was logged; log items with RunLogger.log_items."))
+            notes(_("The items that were logged hold none of this number."))
         if run.has("snapshots"):
             st.page_link(
                 MAP_PAGE,
@@ -77,7 +79,9 @@ def candidates_card(run: Run, found: pd.DataFrame, items: pd.DataFrame, directio
     """
     with st.container(border=True, key=f"card-candidates-{direction}", gap="xsmall"):
         asks, answers = run.modalities if direction == run.directions[0] else run.modalities[::-1]
-        title = _("Nearest wrong {answers} to its {asks}").format(answers=answers, asks=asks)
+        title = _("Nearest wrong {answers} to its {asks}").format(
+            answers=modality_name(answers), asks=modality_name(asks)
+        )
         small = element("small", direction, "uw-muted")
         st.html(f'<h2 class="uw-title">{html.escape(title)} {small}</h2>')
         rows = found[found["direction"] == direction]

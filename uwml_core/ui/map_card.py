@@ -9,7 +9,7 @@ import pandas as pd
 from uwml_core.analysis.map_classes import point_classes
 from uwml_core.analysis.map_points import map_range, of_split, pair_lines, worst_pairs
 from uwml_core.analysis.projection_quality import ProjectionQuality
-from uwml_core.analysis.text import fixed, percent
+from uwml_core.analysis.text import fixed, modality_name, percent
 from uwml_core.figures.embedding_map import embedding_map_figure
 from uwml_core.figures.map_colors import class_colors
 from uwml_core.figures.theme import Theme
@@ -64,7 +64,7 @@ def map_card(
     )
     card(
         _("Map of {first} (circles) and {second} (diamonds)").format(
-            first=modalities[0], second=modalities[1]
+            first=modality_name(modalities[0]), second=modality_name(modalities[1])
         ),
         figure,
         shown.drop(columns="code"),
@@ -102,7 +102,7 @@ def quality_note(quality: ProjectionQuality) -> str:
 def _key(names: list[str], colors: list[str]) -> str:
     """The classes with their colours, as HTML."""
     entries = [
-        f'<span><i style="background:{color}"></i>{html.escape(name)}</span>'
+        f'<span><i style="background:{color}"></i><span class="uw-cut">{html.escape(name)}</span></span>'
         for name, color in zip(names, colors, strict=True)
     ]
     return f'<div class="uw-key">{"".join(entries)}</div>'

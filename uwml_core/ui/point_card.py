@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from uwml_core.analysis.map_points import first_caption
-from uwml_core.analysis.text import fixed
+from uwml_core.analysis.text import fixed, modality_name
 from uwml_core.i18n import _
 from uwml_core.runlog.reader import Run
 from uwml_core.ui.map_read import items_of
@@ -80,14 +80,16 @@ def _item(item_id: int, points: pd.DataFrame, known: pd.DataFrame | None) -> str
     row = _row(item_id, known)
     captions = row.get("captions")
     texts = [] if captions is None else [str(text) for text in captions]
-    lines = [element("p", text, "uw-caption") for text in texts[:3]]
+    lines = [f'<p class="uw-caption" dir="auto">{html.escape(text)}</p>' for text in texts[:3]]
     if len(texts) > 3:
         lines.append(element("p", _("and {n} more captions").format(n=len(texts) - 3), "uw-note"))
     facts = [str(row[name]) for name in ("group", "split") if isinstance(row.get(name), str) and row[name]]
     lines.append(element("p", " · ".join(facts), "uw-note"))
     for point in points[points["item_id"] == item_id].to_dict("records"):
         text = _("{modality}: margin {margin}, rank {rank}").format(
-            modality=point["modality"], margin=fixed(point["margin"], 3), rank=_rank(point["rank"])
+            modality=modality_name(point["modality"]),
+            margin=fixed(point["margin"], 3),
+            rank=_rank(point["rank"]),
         )
         lines.append(element("p", text, "uw-note"))
     shown = picture(row.get("thumbnail"), texts[0] if texts else "") if row else ""
@@ -97,8 +99,10 @@ def _item(item_id: int, points: pd.DataFrame, known: pd.DataFrame | None) -> str
 def _neighbors(neighbors: pd.DataFrame, known: pd.DataFrame | None) -> str:
     parts = []
     for query, rows in neighbors.groupby("query_modality", sort=False):
-        other, n = str(rows["modality"].iloc[0]), int(rows["n"].iloc[0])
-        title = _("Nearest {other} to its {query}, of {n}").format(other=other, query=query, n=f"{n:,}")
+        other, n = modality_name(str(rows["modality"].iloc[0])), int(rows["n"].iloc[0])
+        title = _("Nearest {other} to its {query}, of {n}").format(
+            other=other, query=modality_name(str(query)), n=f"{n:,}"
+        )
         cells = "".join(_neighbor(row, known) for _index, row in rows.iterrows())
         parts.append(element("h3", title, "uw-near-title") + f'<ol class="uw-near">{cells}</ol>')
     return "".join(parts)
@@ -112,7 +116,7 @@ def _neighbor(row: pd.Series, known: pd.DataFrame | None) -> str:
     cosine = element("span", fixed(row["similarity"], 3), "uw-cosine")
     what = _("its own") if row["is_own"] else _("same label") if row["is_positive"] else ""
     label = element("span", what, "uw-own") if what else ""
-    text = f'<span class="uw-cut">{html.escape(place + caption)}</span>'
+    text = f'<span class="uw-cut">{place}<bdi>{html.escape(caption)}</bdi></span>'
     shown = picture(item.get("thumbnail"), "") if item else ""
     return f'<li class="{mark}">{shown}{text}{label}{cosine}</li>'
 

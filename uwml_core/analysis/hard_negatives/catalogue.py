@@ -42,7 +42,7 @@ def groups_in(items: pd.DataFrame) -> list[str]:
 
 
 def caption_text(items: pd.DataFrame, item_id: int, caption: int = 0) -> str:
-    """One caption of an item; its first one where that number is unknown, its number where it is not listed.
+    """One caption of an item; its first one where that number is unknown, its name where there are no words.
 
     Args:
         items: frame of ``catalogue``.
@@ -52,7 +52,8 @@ def caption_text(items: pd.DataFrame, item_id: int, caption: int = 0) -> str:
     texts = items["captions"].get(item_id, ())
     if not len(texts):
         return item_name(items, item_id)
-    return str(texts[caption] if 0 <= caption < len(texts) else texts[0])
+    text = str(texts[caption] if 0 <= caption < len(texts) else texts[0])
+    return text if text.strip() else item_name(items, item_id)
 
 
 def caption_texts(items: pd.DataFrame, item_ids: Sequence[int], captions: Sequence[int]) -> list[str]:
@@ -61,14 +62,15 @@ def caption_texts(items: pd.DataFrame, item_ids: Sequence[int], captions: Sequen
     texts = []
     for item_id, caption in zip(item_ids, captions, strict=True):
         own = known.get(item_id, ())
-        texts.append(own[caption] if 0 <= caption < len(own) else caption_text(items, item_id))
+        text = own[caption] if 0 <= caption < len(own) else ""
+        texts.append(text if text.strip() else caption_text(items, item_id, caption))
     return texts
 
 
 def item_name(items: pd.DataFrame, item_id: int) -> str:
     """The data's own name of an item, or its number."""
     key = items["item_key"].get(item_id)
-    return str(key) if key else _("item {number}").format(number=item_id)
+    return str(key) if str(key or "").strip() else _("item {number}").format(number=item_id)
 
 
 def matching(items: pd.DataFrame, text: str) -> pd.Index:

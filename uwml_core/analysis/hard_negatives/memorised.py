@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from uwml_core.analysis.text import fixed, listed
-from uwml_core.i18n import _
+from uwml_core.i18n import _, ngettext
 
 METRIC = "R@1"
 FEWEST_EVALUATIONS = 4
@@ -125,8 +125,10 @@ def memorised_headline(found: pd.DataFrame, falls: list[RecallFall]) -> str:
     known = [fall for fall in falls if fall.enough]
     if not known:
         most = max((fall.evaluations for fall in falls), default=0)
-        return _(
-            "Too little data yet: {count} evaluations on val, {needed} needed to see recall fall."
+        return ngettext(
+            "Too little data yet: {count} evaluation on val, {needed} needed to see recall fall.",
+            "Too little data yet: {count} evaluations on val, {needed} needed to see recall fall.",
+            most,
         ).format(count=most, needed=FEWEST_EVALUATIONS)
     falling = [fall for fall in known if fall.falls]
     if not falling:
