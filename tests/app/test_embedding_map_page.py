@@ -71,7 +71,7 @@ def test_page_shows_both_modalities_at_once_by_pca(opened: Any) -> None:
 
 def test_slider_shows_another_snapshot(opened: Any) -> None:
     before = numbers(opened.charts()[TITLE]["data"][0]["x"])
-    opened.app.select_slider(key="moment").set_value("19").run()
+    opened.app.select_slider(key="moment-en-0").set_value("19").run()
     assert not opened.failures
     after = numbers(opened.charts()[TITLE]["data"][0]["x"])
     assert before.shape == after.shape
@@ -99,13 +99,13 @@ def test_play_goes_through_the_snapshots_and_stops_at_the_last(
 
 
 def test_pause_stays_where_it_is(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened.app.select_slider(key="moment").set_value("19").run()
+    opened.app.select_slider(key="moment-en-0").set_value("19").run()
     monkeypatch.setattr(player, "PLAY_S", 1e9)
     opened.app.button(key="play-moments").click().run()
     monkeypatch.setattr(player, "PLAY_S", 0.0)
     opened.app.button(key="pause-moments").click().run()
     assert opened.app.session_state["moment"] == "19"
-    assert opened.app.select_slider(key="moment").value == "19"
+    assert opened.app.select_slider(key="moment-en-1").value == "19"
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_a_click_shows_the_item_and_its_address_shows_the_same_to_a_teammate(add
     with visit() as teammate:
         teammate.open(copied, charts=2)
         assert teammate.page.locator(".st-key-card-point").inner_text() == told
-        assert "epoch 0" in teammate.page.locator(".st-key-moment").inner_text()
+        assert "epoch 0" in teammate.page.locator(".st-key-moments").inner_text()
         assert "misaligned" in teammate.page.locator(".uw-key").inner_text()
         assert not teammate.errors
         assert not teammate.exceptions()

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from uwml_core.analysis.map_headline import epoch_name
-from uwml_core.i18n import _
+from uwml_core.i18n import _, language
 from uwml_core.ui.choice import adopt, publish
 from uwml_core.ui.text import note
 
@@ -16,6 +16,7 @@ MOMENT = "moment"
 _PAUSED = "_playing_paused"
 PLAY_S = 1.2
 _AT, _SINCE, _STOPPED, _NEWEST = "_played_moment", "_played_since", "_stopped_at", "_newest_moment"
+_TIMES = "_times_played"
 
 
 def play_interval() -> float | None:
@@ -38,6 +39,11 @@ def moment_player(moments: Sequence[tuple[int, int | None]]) -> int:
     options = list(names)
     if play_interval() is not None:
         return int(_play(options, names))
+    slider = _slider_key()
+    if slider in st.session_state:
+        st.session_state[MOMENT] = st.session_state[slider]
+    else:
+        st.session_state.pop(MOMENT, None)
     if st.session_state.get(MOMENT) == st.session_state.get(_NEWEST):
         st.session_state.pop(MOMENT, None)
     st.session_state[_NEWEST] = options[-1]
@@ -48,11 +54,20 @@ def moment_player(moments: Sequence[tuple[int, int | None]]) -> int:
     if len(options) == 1:
         note(_("One snapshot, {moment}; a second one shows what moves.").format(moment=names[options[0]]))
         return int(options[0])
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="moments"):
         if st.button(_("Play"), icon=":material/play_arrow:", key="play-moments", width=96):
             _start(options)
-        st.select_slider(_("Snapshot"), options, format_func=names.__getitem__, key=MOMENT)
+        if st.session_state.get(slider) != st.session_state[MOMENT]:
+            st.session_state[slider] = st.session_state[MOMENT]
+        st.session_state[MOMENT] = st.select_slider(
+            _("Snapshot"), options, format_func=names.__getitem__, key=slider
+        )
     return int(publish(MOMENT, options[-1]))
+
+
+def _slider_key() -> str:
+    """Another slider after each playing: the browser may send back what the one before had stood at."""
+    return f"{MOMENT}-{language()}-{st.session_state.get(_TIMES, 0)}"
 
 
 def _start(options: Sequence[str]) -> None:
@@ -67,6 +82,7 @@ def _stop(moment: str) -> None:
     st.session_state.pop(_AT)
     # the slider was not drawn meanwhile, and what is set for a widget that is not drawn gets lost
     st.session_state[_STOPPED] = moment
+    st.session_state[_TIMES] = st.session_state.get(_TIMES, 0) + 1
     st.rerun(scope="app")
 
 
