@@ -75,7 +75,7 @@ def describe_items(item_ids: NDArray[np.int64], items: pd.DataFrame | None) -> p
         return told
     known = items.drop_duplicates("item_id").set_index("item_id")
     found = known.reindex(item_ids)
-    told["group"] = [group if isinstance(group, str) else "" for group in found["group"]]
+    told["group"] = [group if isinstance(group, str) and group.strip() else "" for group in found["group"]]
     told["caption"] = [first_caption(captions) for captions in found["captions"]]
     return told
 

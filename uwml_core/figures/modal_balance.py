@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from uwml_core.analysis.text import fixed
 from uwml_core.figures.frame import canvas, finite_span, floats, say_empty
 from uwml_core.figures.overlays import add_broken, add_phases
 from uwml_core.figures.step_panels import Panel, fit_panel, fit_steps, step_panels
@@ -114,7 +115,7 @@ def _add_lines(
             traces.append(_trace(mine, line, direction, color, panel))
             if line == "after":
                 last = float(mine["value"].iloc[-1])
-                ends.append((f"{direction} {last:.{decimals}f}", last, color))
+                ends.append((f"{direction} {fixed(last, decimals)}", last, color))
     # As plain dictionaries, which are checked once instead of twice.
     figure.add_traces(traces)
     return ends
