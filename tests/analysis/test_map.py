@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -241,9 +243,26 @@ def test_headline_tells_first_and_last_snapshot() -> None:
     near = np.tile([[1.0, 0.0]], (8, 1)), np.tile([[0.6, 0.8]], (8, 1))
     text = map_headline(gaps(snapshot(*far, step=-1), snapshot(*near, step=30)))
     assert text == (
-        "From before training to epoch 1 pairs went from 2.00 to 0.89 apart and the centres "
+        "Each modality lies nearly in one place (uniformity 0.00 image, 0.00 text): its items are hard to "
+        "tell apart. From before training to epoch 1 pairs went from 2.00 to 0.89 apart and the centres "
         "from 2.00 to 0.89; a straight cut tells 100.0 % of points apart."
     )
+
+
+def test_headline_says_first_that_everything_lies_in_one_place() -> None:
+    spread = pair_vectors(24)
+    angle = np.linspace(0.0, 0.4, 24)
+    arc = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    text = map_headline(gaps(snapshot(*spread, step=-1), snapshot(arc, arc[::-1], step=30)))
+    assert re.match(
+        r"All points lie nearly in one place \(uniformity −0\.\d\d image, −0\.\d\d text\): pairs are close "
+        r"because everything is\. From before training to epoch 1 pairs went from",
+        text,
+    )
+    back = map_headline(gaps(snapshot(arc, arc[::-1], step=-1), snapshot(*spread, step=30)))
+    assert back.startswith("From before training")
+    half = map_headline(gaps(snapshot(*spread, step=-1), snapshot(arc, unit(spread[1][:, :2]), step=30)))
+    assert half.startswith("From before training")
 
 
 def test_headline_says_when_there_is_too_little() -> None:

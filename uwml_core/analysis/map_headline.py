@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pandas as pd
 
-from uwml_core.analysis.text import fixed, percent
+from uwml_core.analysis.gap_measures import ACROSS
+from uwml_core.analysis.text import fixed, listed, modality_name, percent, sentences
 from uwml_core.i18n import _
+
+# Uniformity above this is a collapse: the mean of exp(-2 d²) over different items is then above 0.6, of a
+# trained encoder it is below 0.05.
+COLLAPSED = -0.5
 
 
 def epoch_name(step: int, epoch: int | None) -> str:
@@ -20,9 +25,33 @@ def epoch_name(step: int, epoch: int | None) -> str:
 def map_headline(gaps: pd.DataFrame) -> str:
     """How the modalities moved from the first snapshot to the last, measured in the original space.
 
+    A collapse is named first: where everything lies in one place, pairs are close without any merit.
+
     Args:
         gaps: frame of ``merge_gaps``.
     """
+    return sentences([_collapse(gaps), _movement(gaps)])
+
+
+def _collapse(gaps: pd.DataFrame) -> str:
+    shown = gaps[(gaps["measure"] == "uniformity") & (gaps["step"] == gaps["step"].max())]
+    values = {name: float(value) for name, value in zip(shown["modality"], shown["value"], strict=True)}
+    between = values.pop(ACROSS, float("nan"))
+    if not values or not all(value > COLLAPSED for value in values.values()):
+        return ""
+    told = listed(f"{fixed(value, 2)} {modality_name(name)}" for name, value in values.items())
+    if between > COLLAPSED:
+        text = _(
+            "All points lie nearly in one place (uniformity {values}): pairs are close because everything is."
+        )
+    else:
+        text = _(
+            "Each modality lies nearly in one place (uniformity {values}): its items are hard to tell apart."
+        )
+    return text.format(values=told)
+
+
+def _movement(gaps: pd.DataFrame) -> str:
     rows = gaps[gaps["measure"] == "alignment"].dropna(subset="value")
     if rows.empty:
         return _("Too little data yet: no snapshot in which an item has both modalities.")
