@@ -1,6 +1,7 @@
 import streamlit as st
 
 from uwml_core import ui
+from uwml_core.analysis.loss_settings import loss_unit
 from uwml_core.analysis.modal_balance import balance_headline, lag_mark, modal_balance, updates_note
 from uwml_core.analysis.training import phase_bands
 from uwml_core.figures import modal_balance as figures
@@ -43,7 +44,9 @@ def body(run: Run) -> None:
     with left:
         ui.balance_table(balance.summary)
         lines = balance.contributions
-        figure = figures.contributions_figure(lines.frame, theme, directions=directions, height=320)
+        figure = figures.contributions_figure(
+            lines.frame, theme, directions=directions, unit=loss_unit(ui.loss_in_use(run)), height=320
+        )
         ui.card(
             _("Contributions to the loss"), figure, lines.frame, lines.note, key="contributions", height=320
         )

@@ -2,6 +2,7 @@ import streamlit as st
 
 from uwml_core import ui
 from uwml_core.analysis import training as analysis
+from uwml_core.analysis.loss_settings import loss_unit
 from uwml_core.analysis.training_summary import training_headline, training_summary
 from uwml_core.figures import training as figures
 from uwml_core.i18n import _
@@ -14,10 +15,12 @@ run = ui.begin_page(_("Training"), _("Is it learning?"), needs=("steps",))
 
 def body(run: Run) -> None:
     directions, theme = run.directions, ui.current_theme()
+    loss = ui.loss_in_use(run)
+    unit_of_loss = loss_unit(loss)
     steps, evals = ui.steps(run), ui.evals(run)
     ui.headline(ui.kept(run, "headline", training_headline, steps, evals, directions))
     summary = ui.kept(run, "summary", training_summary, steps, evals, directions)
-    ui.training_numbers(summary, directions)
+    ui.training_numbers(summary, directions, unit_of_loss)
 
     bands = ui.kept(run, "bands", analysis.phase_bands, steps)
     marks = ui.kept(run, "marks", analysis.event_marks, ui.events(run))
@@ -25,12 +28,13 @@ def body(run: Run) -> None:
     with left:
         view = ui.kept(run, "loss", analysis.series_view, steps, directions, "loss")
         smooth = ui.kept(run, "loss mean", analysis.series_view, steps, directions, "loss", smooth=True)
-        lines = ui.kept(run, "lines", analysis.reference_lines, ui.loss_in_use(run), steps)
+        lines = ui.kept(run, "lines", analysis.reference_lines, loss, steps)
         figure = ui.kept(
             run, "loss figure", figures.loss_figure, view.frame, bands, marks, lines, theme,
             directions=directions, smooth=smooth.frame, height=340,
         )  # fmt: skip
-        ui.card(_("Loss and its parts"), figure, view.frame, view.note, key="loss", unit=_("nat"), height=340)
+        title = _("Loss and its parts")
+        ui.card(title, figure, view.frame, view.note, key="loss", unit=unit_of_loss, height=340)
     with right:
         curves = ui.kept(run, "recall", analysis.retrieval_curves, evals)
         figure = ui.kept(

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from uwml_core.analysis.loss_settings import loss_config, loss_kind
+from uwml_core.analysis.loss_settings import loss_config, loss_kind, loss_unit
 from uwml_core.analysis.runs import (
     LAST_STEP_COLUMNS,
     RUN_COLUMNS,
@@ -169,3 +169,23 @@ def test_headline_compares_only_runs_with_the_queries_of_the_newest():
         "3 runs, 0 running. Highest rsum on val: 200.0 by b (R@1 30.0 % i2t, 20.0 % t2i; n = 7 and 8). "
         "2 runs on other queries cannot be compared with it."
     )
+
+
+@pytest.mark.parametrize(
+    ("base", "unit"),
+    [
+        ("infonce", "nat"),
+        ("sigmoid", "nat"),
+        ("dcl", "nat"),
+        ("hn_nce", "nat"),
+        ("triplet", "cosine"),
+        ("wei2020_max", ""),
+        ("wei2020_calibrated", ""),
+    ],
+)
+def test_unit_of_a_loss_follows_from_its_base(base, unit):
+    assert loss_unit(loss_config({"base": base})) == unit
+
+
+def test_unknown_loss_has_no_unit():
+    assert loss_unit(loss_config({"optimizer": "sgd"})) == ""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.synthetic import make_run
+from tests.support.synthetic import make_run, rewrite_run_json
+from uwml_core.weighting import UWMLConfig
 
 TRAINING = "pages/watch/training.py"
 CHARTS = {
@@ -135,3 +137,19 @@ def test_other_directions_keep_their_names(open_page: Callable[..., Any], tmp_pa
     opened = open_page(TRAINING, tmp_path)
     assert not opened.failures
     assert "v2t: n = 16 · t2v: n = 16" in opened.text
+
+
+@pytest.mark.parametrize(("base", "unit"), [("infonce", "nat"), ("triplet", "cosine"), (None, "")])
+def test_loss_is_said_in_its_unit(
+    open_page: Callable[..., Any], tmp_path: Path, base: str | None, unit: str
+) -> None:
+    folder = make_run(tmp_path, steps=12, epochs=3, config=UWMLConfig(base=base or "infonce", total_steps=12))
+    if base is None:
+        rewrite_run_json(folder, config={"optimizer": "sgd"})
+    opened = open_page(TRAINING, tmp_path)
+    assert not opened.failures
+    assert f">{'Loss, ' + unit if unit else 'Loss'}<" in opened.markup
+    title = re.search(r"Loss and its parts(.*)", opened.markup)
+    assert title
+    assert (f">{unit}</small>" in title[1]) == bool(unit)
+    assert unit == "nat" or not re.search(r"\bnat\b", opened.text)

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -152,9 +154,21 @@ def test_nothing_logged_is_said(look):
     assert figure.layout.annotations[0].text == "No loss per direction logged"
 
 
-def test_contributions_are_in_nat_and_in_percent(look):
+def test_unit_of_the_contributions_is_that_of_the_loss(look):
+    def title(unit, after):
+        frame = balance(after=after).contributions.frame
+        drawn = contributions_figure(frame, look, directions=DIRECTIONS, unit=unit)
+        return re.sub(r"<[^>]*>|\s+", " ", drawn.layout.annotations[0].text).split("Weight × loss")[1].strip()
+
+    assert title("cosine", TRIED) == "cosine · dashed: in use"
+    assert title("", TRIED) == "dashed: in use"
+    assert title("nat", IN_USE) == "nat"
+    assert title("", IN_USE) == ""
+
+
+def test_contributions_are_in_the_unit_of_the_loss_and_in_percent(look):
     shown = balance()
-    figure = contributions_figure(shown.contributions.frame, look, directions=DIRECTIONS)
+    figure = contributions_figure(shown.contributions.frame, look, directions=DIRECTIONS, unit="nat")
     first, second = (trace(figure, f"{direction} share after") for direction in DIRECTIONS)
     assert (first.y + second.y).tolist() == pytest.approx([100.0] * 12, abs=1e-4)
     nat = trace(figure, "i2t contribution after")

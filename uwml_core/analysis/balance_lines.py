@@ -71,7 +71,7 @@ def contribution_lines(
     directions: tuple[str, str],
     max_points: int,
 ) -> Lines:
-    """What each direction adds to the loss, in nat and in percent of it; rolling means over steps.
+    """What each direction adds to the loss, in its unit and in percent of it; rolling means over steps.
 
     Args:
         log, weights, directions, max_points: as for ``gap_and_weight_lines``.

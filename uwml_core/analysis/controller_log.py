@@ -33,7 +33,7 @@ class ControllerLog:
         pairs: batch size, float64 ``[n]``.
         gap: mean margin of the step, cosine units, ``[n, 2]``.
         weight: direction weight, ``[n, 2]``.
-        loss: loss of the direction before its weight, nat, ``[n, 2]``.
+        loss: loss of the direction before its weight, ``[n, 2]``.
     """
 
     step: np.ndarray

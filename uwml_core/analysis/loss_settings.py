@@ -54,6 +54,23 @@ def loss_kind(config: Mapping[str, Any]) -> str:
     return _("UWML on {base}").format(base=base)
 
 
+def loss_unit(loss: UWMLConfig | None) -> str:
+    """Unit of a loss, in the reader's language; empty where it has none or is unknown.
+
+    Logarithms of probabilities are in nat, hinges on a difference of similarities in cosine, polynomials of
+    similarities have no unit.
+
+    Args:
+        loss: as ``loss_config`` gives it.
+
+    Example:
+        >>> loss_unit(UWMLConfig()), loss_unit(UWMLConfig(base="triplet")), loss_unit(None)
+        ('nat', 'cosine', '')
+    """
+    units = {"triplet": _("cosine"), "wei2020_max": "", "wei2020_calibrated": ""}
+    return "" if loss is None else units.get(loss.base, _("nat"))
+
+
 # What the authors of an unweighted loss call it, where that is not the name of the base.
 _PUBLISHED = {("triplet", "hardest"): "VSE++", ("triplet", "sum"): "VSE0"}
 

@@ -35,7 +35,7 @@ class Balance:
         log: the logged steps.
         lines: gap (line raw, before, after: per step, mean over the window in use, over the one tried) and
             weight (before: as logged, after: replayed), decimated.
-        contributions: contribution (w_d L_d, nat) and share (of the loss, %), rolling means, before and
+        contributions: contribution (w_d L_d) and share (of the loss, %), rolling means, before and
             after, decimated.
         updates: ``[step, shown]``: steps at which the tried controller updates its weights; ``shown``
             thins them out where they would run into each other.

@@ -39,13 +39,13 @@ def step_columns(directions: tuple[str, str]) -> list[str]:
 
 
 def quantity_label(quantity: str) -> tuple[str, str]:
-    """Title and unit of a quantity, in the reader's language.
+    """Title and unit of a quantity, in the reader's language; ``loss_unit`` knows that of the loss.
 
     Raises:
         ValueError: if the quantity is unknown.
     """
     labels = {
-        "loss": (_("Loss"), _("nat")),
+        "loss": (_("Loss"), ""),
         "learning_rate": (_("Learning rate"), ""),
         "temperature": (_("Temperature"), _("cosine")),
         "gradient_norm": (_("Gradient norm"), ""),

@@ -65,24 +65,25 @@ def balance_figure(
 
 
 def contributions_figure(
-    lines: pd.DataFrame, theme: Theme, *, directions: tuple[str, str], height: int = 300
+    lines: pd.DataFrame, theme: Theme, *, directions: tuple[str, str], unit: str = "", height: int = 300
 ) -> go.Figure:
-    """What each direction adds to the loss, in nat and as its share.
+    """What each direction adds to the loss, and as its share.
 
     Args:
         lines: ``[quantity, line, direction, step, epoch, value, n]`` with contribution and share.
         theme: colours.
         directions: the run's directions.
+        unit: of the loss; may be empty.
         height: pixels.
     """
     if lines.empty:
         return say_empty(canvas(theme, height=height), theme, _("No loss per direction logged"))
-    ghost = _ghost_note(lines, "contribution")
-    titles = [(_("Weight × loss"), _("nat") + ghost), (_("Share of the loss"), "%")]
+    below = f"{unit}{_ghost_note(lines, 'contribution')}".removeprefix(" · ")
+    titles = [(_("Weight × loss"), below), (_("Share of the loss"), "%")]
     figure, (top, bottom) = step_panels(theme, titles, height=height)
-    nat, share = (lines[lines["quantity"] == quantity] for quantity in ("contribution", "share"))
-    ends = _add_lines(figure, top, nat, theme, directions, decimals=3)
-    fit_panel(figure, top, finite_span(nat["value"].to_numpy()), ends)
+    added, share = (lines[lines["quantity"] == quantity] for quantity in ("contribution", "share"))
+    ends = _add_lines(figure, top, added, theme, directions, decimals=3)
+    fit_panel(figure, top, finite_span(added["value"].to_numpy()), ends)
     ends = _add_lines(figure, bottom, share, theme, directions, decimals=1)
     fit_panel(figure, bottom, finite_span(share["value"].to_numpy(), np.array(_LEAST_SHARES)), ends)
     _add_level(figure, bottom, 50.0, theme)

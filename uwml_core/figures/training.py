@@ -136,7 +136,7 @@ def loss_figure(
     smooth: pd.DataFrame | None = None,
     height: int = 360,
 ) -> go.Figure:
-    """Loss and its parts in nat over steps; arguments as for ``line_figure``."""
+    """Loss and its parts over steps; arguments as for ``line_figure``."""
     return line_figure(
         series,
         title="",

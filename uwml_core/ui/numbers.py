@@ -12,12 +12,19 @@ from uwml_core.ui.card import key_numbers, table_card
 METRICS = ("R@1", "R@5", "R@10")
 
 
-def training_numbers(summary: TrainingSummary, directions: tuple[str, str]) -> None:
-    """Draw loss, recall of both directions and throughput of a training run."""
+def training_numbers(summary: TrainingSummary, directions: tuple[str, str], unit: str) -> None:
+    """Draw loss, recall of both directions and throughput of a training run.
+
+    Args:
+        summary: what is drawn.
+        directions: the run's directions.
+        unit: of the loss; may be empty.
+    """
+    name = _("Loss, {unit}").format(unit=unit) if unit else _("Loss")
     loss = _("± {sd} sd, last {n} steps").format(sd=fixed(summary.loss_sd, 3), n=summary.loss_n)
     speed = _("pairs/s, last {n} steps").format(n=summary.pairs_per_s_n)
     key_numbers(
-        (_("Loss, nat"), fixed(summary.loss_mean, 3), loss if summary.loss_n > 1 else ""),
+        (name, fixed(summary.loss_mean, 3), loss if summary.loss_n > 1 else ""),
         *(_recall(summary, direction) for direction in directions),
         (_("Throughput"), fixed(summary.pairs_per_s, 0), speed if summary.pairs_per_s_n else ""),
     )
