@@ -123,6 +123,33 @@ def test_epoch_filter(opened: Any) -> None:
     assert opened.app.query_params["epoch"] == "2"
 
 
+@pytest.mark.parametrize(
+    ("tab", "label"),
+    [
+        ("hardest", "Pairs of"),
+        ("false-negatives", "Pairs of"),
+        ("persistent", "Everything up to"),
+        ("wrong-pairs", "Everything up to"),
+        ("memorised", "Everything up to"),
+    ],
+)
+def test_epoch_control_says_whether_earlier_epochs_count(
+    open_page: Callable[..., Any], logs: Path, tab: str, label: str
+) -> None:
+    page = open_page(PAGE, logs, run="whole", tab=tab, epoch="2")
+    assert not page.failures
+    assert control(page, "epoch").label == label
+    assert control(page, "epoch").value == "2"
+
+
+def test_epoch_stays_when_another_question_names_its_control_anew(opened: Any) -> None:
+    control(opened, "epoch").set_value("2").run()
+    opened.app.button_group(key="tab").set_value("wrong-pairs").run()
+    assert control(opened, "epoch").label == "Everything up to"
+    assert control(opened, "epoch").value == "2"
+    assert opened.app.query_params["epoch"] == "2"
+
+
 def test_margin_filter(opened: Any) -> None:
     control(opened, "band").set_value("easy").run()
     margins = [float(text) for text in re.findall(r'uw-cosine">([\d.]+)<', opened.markup)]

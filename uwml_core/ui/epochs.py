@@ -12,11 +12,12 @@ from uwml_core.ui.choice import choice
 LATEST, ALL = "latest", "all"
 
 
-def epoch_choice(epochs: Sequence[int]) -> int | None:
+def epoch_choice(epochs: Sequence[int], *, until: bool = False) -> int | None:
     """Let the visitor choose an epoch; the address carries ``latest``, ``all`` or its number.
 
     Args:
         epochs: epochs that were logged.
+        until: whether the page looks at everything up to the epoch, which the label then says.
 
     Returns:
         The epoch, None for all of them or where none was logged.
@@ -26,7 +27,8 @@ def epoch_choice(epochs: Sequence[int]) -> int | None:
     def name(option: str) -> str:
         return names.get(option) or _("Epoch {epoch}").format(epoch=option)
 
-    chosen = choice(_("Pairs of"), "epoch", [LATEST, ALL, *map(str, epochs)], LATEST, name)
+    label = _("Everything up to") if until else _("Pairs of")
+    chosen = choice(label, "epoch", [LATEST, ALL, *map(str, epochs)], LATEST, name)
     if chosen == ALL or not epochs:
         return None
     return max(epochs) if chosen == LATEST else int(chosen)

@@ -13,7 +13,7 @@ from uwml_core.i18n import _
 from uwml_core.runlog.reader import Run
 from uwml_core.ui.choice import choice
 from uwml_core.ui.epochs import epoch_choice
-from uwml_core.ui.hard_questions import ORDERS_OF
+from uwml_core.ui.hard_questions import ORDERS_OF, UP_TO_THE_EPOCH
 from uwml_core.ui.hard_read import catalogue, epochs_of
 
 # No group is called so: names that are chosen from are never blank.
@@ -35,7 +35,7 @@ def sheet_controls(run: Run, question: str) -> tuple[SheetFilter, int | None, st
     with row.container(width=120):
         direction = _choice(_("Direction"), "direction", {name: name for name in run.directions})
     with row.container(width=150):
-        epoch = epoch_choice(epochs_of(run))
+        epoch = epoch_choice(epochs_of(run), until=question in UP_TO_THE_EPOCH)
     with row.container(width=150):
         band = _choice(_("Margin"), "band", {name: band_label(name) for name in BAND_NAMES})
     with row.container(width=180):

@@ -26,6 +26,8 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "wrong-pairs": ("pairs",),
     "memorised": ("neighbors", "evals"),
 }
+# Questions about a history: earlier epochs belong to the answer.
+UP_TO_THE_EPOCH = ("persistent", "wrong-pairs", "memorised")
 # Orders that make sense for each question, what it begins with first.
 ORDERS_OF: Mapping[str, tuple[str, ...]] = {
     "hardest": ("margin", "weight", "often", "newest"),
