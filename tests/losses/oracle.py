@@ -134,13 +134,25 @@ def median(values):
     return (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
 
 
-def calibration(matrices, excluded):
+def split_negatives(rows, excluded, settings):
+    """Negatives of every anchor, and the pairs (i, j) that are left out as false."""
+    f = settings["false_negative_margin"]
+    candidates = [[j for j in range(len(row)) if not excluded[i][j]] for i, row in enumerate(rows)]
+    false = [
+        (i, j)
+        for i, mine in enumerate(candidates)
+        for j in mine
+        if f is not None and rows[i][j] > rows[i][i] + f
+    ]
+    return [[j for j in mine if (i, j) not in false] for i, mine in enumerate(candidates)], false
+
+
+def calibration(matrices, excluded, settings):
     """Offset and slope of S' = 0.6 + 0.2 (S - med s-) / max(med s+ - med s-, 0.05)."""
     hardest = []
-    for rows in matrices:
-        for i, row in enumerate(rows):
-            negatives = [row[j] for j in range(len(row)) if not excluded[i][j]]
-            hardest += [max(negatives)] if negatives else []
+    for rows, mask in zip(matrices, excluded, strict=True):
+        for row, mine in zip(rows, split_negatives(rows, mask, settings)[0], strict=True):
+            hardest += [max(row[j] for j in mine)] if mine else []
     of_positives = median([matrices[0][i][i] for i in range(len(matrices[0]))])
     slope = 0.2 / max(of_positives - median(hardest), 0.05)
     return 0.6 - slope * median(hardest), slope
@@ -232,7 +244,7 @@ def negatives_left(image, text, labels, settings):
     return [
         [
             labels[i] != labels[j] and (f is None or matrix[i][j] <= matrix[i][i] + f)
-            for j in range(len(matrix))
+            for j in range(len(labels))
         ]
         for matrix in (rows, [list(column) for column in zip(*rows, strict=True)])
         for i in range(len(matrix))
@@ -242,12 +254,7 @@ def negatives_left(image, text, labels, settings):
 def direction(rows, excluded, settings, direction_weight, affine=(0.0, 1.0), frozen=None):
     """One direction: ``rows[i][j]`` is the similarity of anchor i to candidate j."""
     count = len(rows)
-    f = settings["false_negative_margin"]
-    candidates = [[j for j in range(len(rows[0])) if not excluded[i][j]] for i in range(count)]
-    false = [
-        (i, j) for i in range(count) for j in candidates[i] if f is not None and rows[i][j] > rows[i][i] + f
-    ]
-    negatives = [[j for j in candidates[i] if (i, j) not in false] for i in range(count)]
+    negatives, false = split_negatives(rows, excluded, settings)
     scale = margin_scale(rows, negatives) if settings["margin_scale"] == "negative_std" else 1.0
     per_pair = settings["base"] == "sigmoid" or settings["over_negatives"] == "sum"
     offset, slope = affine
@@ -301,7 +308,8 @@ def direction(rows, excluded, settings, direction_weight, affine=(0.0, 1.0), fro
         "ess": total * total / squares if n else 0.0,
         "clamped_share": clamped_share(unclamped, settings),
         "no_negative_count": count - n,
-        "accuracy": share(anchors[i]["hard"] > 0 for i in valid),
+        # a tie may fall on either side
+        "accuracy": [share(anchors[i]["hard"] > slack for i in valid) for slack in (1e-12, -1e-12)],
         "gradient_share": [m / sum(mass) if sum(mass) > 0 else NAN for m in mass],
         "negatives": sum(len(mine) for mine in negatives) / count,
         "false": false,
@@ -316,20 +324,36 @@ def direction(rows, excluded, settings, direction_weight, affine=(0.0, 1.0), fro
     return result
 
 
-def step(image, text, labels, settings, direction_weight=(0.5, 0.5), frozen=None):
+def directions_of(image, text, labels, settings, queue):
+    """Similarities and masks of both directions; a queue is a list of earlier (image, text, labels)."""
+    rows = cosines(image, text)
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    excluded = [[[a == b for b in labels] for a in labels] for _ in range(2)]
+    for old_image, old_text, old_labels in queue:
+        same = [[a == b for b in old_labels] for a in labels]
+        for d, (anchors, others, matrix) in enumerate(((image, old_text, rows), (text, old_image, columns))):
+            if d == 1 and settings["memory_modalities"] == "text":
+                continue
+            for i, more in enumerate(cosines(anchors, others)):
+                matrix[i] += more
+                excluded[d][i] += same[i]
+    return (rows, columns), excluded
+
+
+def step(image, text, labels, settings, direction_weight=(0.5, 0.5), frozen=None, queue=()):
     """Both directions and the loss of one step.
 
     ``frozen`` is an earlier result whose weights are kept, for derivatives.
     """
-    rows = cosines(image, text)
-    columns = [list(column) for column in zip(*rows, strict=True)]
-    excluded = [[a == b for b in labels] for a in labels]
+    (rows, columns), excluded = directions_of(image, text, labels, settings, queue)
     affine = (0.0, 1.0)
     if settings["base"] == "wei2020_calibrated":
-        affine = frozen["affine"] if frozen else calibration((rows, columns), excluded)
+        affine = frozen["affine"] if frozen else calibration((rows, columns), excluded, settings)
     both = [
-        direction(matrix, excluded, settings, weight, affine, frozen and frozen["directions"][d])
-        for d, (matrix, weight) in enumerate(zip((rows, columns), direction_weight, strict=True))
+        direction(matrix, mask, settings, weight, affine, frozen and frozen["directions"][d])
+        for d, (matrix, mask, weight) in enumerate(
+            zip((rows, columns), excluded, direction_weight, strict=True)
+        )
     ]
     factors = (0.5, 0.5) if settings["combination"] == "add" else direction_weight
     if settings["base"].startswith("wei2020"):
@@ -339,12 +363,12 @@ def step(image, text, labels, settings, direction_weight=(0.5, 0.5), frozen=None
     return {"loss": loss, "directions": both, "positive": positive, "affine": affine}
 
 
-def central_differences(image, text, labels, settings, direction_weight, width=1e-5):
+def central_differences(image, text, labels, settings, direction_weight, queue=(), width=1e-5):
     """Gradient of the loss with respect to both feature matrices, the weights held fixed.
 
     Five points, so that the curvature of a softmax at temperature 0.01 does not show.
     """
-    frozen = step(image, text, labels, settings, direction_weight)
+    frozen = step(image, text, labels, settings, direction_weight, None, queue)
     gradients = []
     for features in (image, text):
         gradient = [[0.0] * len(features[0]) for _ in features]
@@ -353,7 +377,8 @@ def central_differences(image, text, labels, settings, direction_weight, width=1
                 total = 0.0
                 for place, factor in ((-2, 1), (-1, -8), (1, 8), (2, -1)):
                     row[k] = kept + place * width
-                    total += factor * step(image, text, labels, settings, direction_weight, frozen)["loss"]
+                    sides = step(image, text, labels, settings, direction_weight, frozen, queue)
+                    total += factor * sides["loss"]
                 row[k] = kept
                 gradient[i][k] = total / (12 * width)
         gradients.append(gradient)

@@ -49,6 +49,8 @@ PARAMETERS = [
     {"base": "sigmoid"},
     {"base": "sigmoid", "steepness_end": 200.0, "hard_floor": 0.0, "margin_scale": "negative_std"},
     {"base": "sigmoid", "combination": "add"},
+    {"memory_batches": 2},
+    {"memory_batches": 1, "memory_modalities": "text", "base": "sigmoid"},
     {"base": "dcl"},
     {"base": "dcl", "temperature": 1e-4},
     {"base": "hn_nce"},

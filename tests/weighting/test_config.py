@@ -38,6 +38,8 @@ OUTSIDE = {
     "over_negatives": ["mean"],
     "hn_alpha": [-0.1, 1.1],
     "hn_beta": [-0.1],
+    "memory_batches": [-1, 1.5],
+    "memory_modalities": ["image"],
     "total_steps": [0, 1.5],
 }
 EDGES = {

@@ -57,6 +57,19 @@ def check_item_ids(item_ids: Any, batch: int) -> None:
         raise ValueError(f"item_ids has length {len(item_ids)}; expected {batch}, one id per pair")
 
 
+def check_memory(dim: int, kept: int | None) -> None:
+    """Refuse features of another size than those in the memory queue.
+
+    Raises:
+        ValueError: naming both sizes.
+    """
+    if kept is not None and dim != kept:
+        raise ValueError(
+            f"image_features has dim {dim}, but the memory queue holds embeddings of dim {kept}; "
+            "expected the same, or reset_memory() before"
+        )
+
+
 def check_progress(progress: float | None) -> float | None:
     """Progress as a float in [0, 1], or None.
 

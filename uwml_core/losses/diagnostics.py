@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -14,6 +15,9 @@ class StepDiagnostics:
     Per anchor, ``[2, batch]`` on the device of the features, float32 (float64 for float64 input) or
     int64. ``negative_index`` points into the candidates; it, ``negative_label`` (-1) and the NaN of the
     float fields mark anchors without negatives.
+
+    ``memory_item_ids`` are the ids of the candidates behind the batch, those of the memory queue; None for
+    an id that was not given.
 
     Per direction, float64 ``[2]`` on the host. Per step, Python floats and ints; None where a quantity
     does not exist for the loss in use (it becomes null in the log, not NaN).
@@ -56,6 +60,7 @@ class StepDiagnostics:
     negatives_per_anchor: float
     masked_false_negatives: int
     false_negatives: torch.Tensor | None = None
+    memory_item_ids: tuple[Any, ...] = ()
     margin_scale: torch.Tensor | None = None
     dead_share: torch.Tensor | None = None
     wrong_sign_share: torch.Tensor | None = None

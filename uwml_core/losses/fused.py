@@ -29,6 +29,7 @@ def fusible(config: UWMLConfig) -> bool:
         and config.negative_statistic == "hardest"
         and config.margin_scale == "none"
         and config.false_negative_margin is None
+        and config.memory_batches == 0
     )
 
 

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from uwml_core.losses.candidates import Both
 from uwml_core.losses.diagnostics import StepDiagnostics
 from uwml_core.losses.logits import Logits
+from uwml_core.losses.memory import Remembered
 from uwml_core.losses.schedule import Stage
 from uwml_core.losses.similarity import NORM_RANGE, negatives_per_anchor
 from uwml_core.losses.terms import AnchorTerms
@@ -22,7 +23,8 @@ class StepTensors(NamedTuple):
     """Everything a step computed on the device; axis 0 of ``[2, B]`` is the direction.
 
     ``norms`` is ``[2, B]`` with the modality on axis 0; ``labels`` is ``[B]`` and ``distinct`` says that
-    no two of them are equal. ``sides`` is None on the fused path.
+    no two of them are equal. ``sides`` and ``units``, the detached unit rows of both modalities, are None
+    on the fused path, ``memory`` is None where there is none.
     """
 
     terms: AnchorTerms
@@ -32,6 +34,8 @@ class StepTensors(NamedTuple):
     distinct: bool
     logits: Logits
     sides: Both | None = None
+    units: tuple[torch.Tensor, torch.Tensor] | None = None
+    memory: Remembered | None = None
 
 
 class StepReading(NamedTuple):
@@ -150,7 +154,7 @@ def step_diagnostics(
         directions=config.directions,
         label=step.labels.expand(2, -1),
         negative_index=terms.negative_index,
-        negative_label=step.labels[terms.negative_index].masked_fill_(missing, -1),
+        negative_label=_candidate_labels(step)[terms.negative_index].masked_fill_(missing, -1),
         positive_similarity=terms.positive.detach().expand(2, -1),
         negative_similarity=statistic.detach().masked_fill(missing, torch.nan),
         margin=weighted.margin.detach(),
@@ -175,10 +179,15 @@ def step_diagnostics(
         negatives_per_anchor=reading.negatives_per_anchor,
         masked_false_negatives=reading.masked_false_negatives,
         false_negatives=_false_negatives(step),
+        memory_item_ids=() if step.memory is None else step.memory.item_ids,
         margin_scale=reading.margin_scale,
         dead_share=reading.dead_share,
         wrong_sign_share=reading.wrong_sign_share,
     )
+
+
+def _candidate_labels(step: StepTensors) -> torch.Tensor:
+    return step.labels if step.memory is None else torch.cat((step.labels, step.memory.labels))
 
 
 def _false_negatives(step: StepTensors) -> torch.Tensor | None:

@@ -16,6 +16,7 @@ from uwml_core.losses.diagnostics import StepDiagnostics
 from uwml_core.losses.functional import base_terms
 from uwml_core.losses.fused import fused_infonce_terms, fusible
 from uwml_core.losses.logits import Logits, Number, bias_of, learnable_logits, scale_of
+from uwml_core.losses.memory import MemoryQueue, similarities
 from uwml_core.losses.report import StepReading, StepTensors, flat_logs, read_step, step_diagnostics
 from uwml_core.losses.schedule import Stage, depends_on_progress, stage_at
 from uwml_core.losses.similarity import rescaled_rows, row_norms, same_label_mask, unit_rows
@@ -36,8 +37,8 @@ class UWMLLoss(nn.Module):
     ``base="wei2020_max"`` and ``"wei2020_calibrated"`` have weights of their own and sum the directions.
     ``sigmoid`` learns its scale (10) and bias (-10) unless both are given with the call.
 
-    Each forward in training mode is one step and advances schedule and controller after it; in ``eval()``
-    nothing advances.
+    Each forward in training mode is one step and advances schedule, controller and memory after it; in
+    ``eval()`` nothing advances. ``memory_batches`` earlier batches are further negatives, without gradient.
 
     Args:
         config: a ``UWMLConfig``, a mapping of its fields, or None for the defaults.
@@ -82,6 +83,7 @@ class UWMLLoss(nn.Module):
         self.last = None
         self._step, self._next_label, self._warned = 0, 0, False
         self._fused = detach_weights and fusible(self.config)
+        self._memory = MemoryQueue(self.config.memory_batches, self.config.memory_modalities)
         self._controller = DirectionController.from_config(self.config)
         self.logit_scale, self.logit_bias = learnable_logits(self.config)
 
@@ -124,7 +126,7 @@ class UWMLLoss(nn.Module):
             output_dict: return ``{"contrastive_loss": loss}``.
             labels: ``[batch]`` whole numbers; equal ones are never negatives of each other. None numbers
                 the pairs by a running counter.
-            item_ids: ``[batch]`` ids of the pairs, checked for their length.
+            item_ids: ``[batch]`` ids of the pairs, which the memory queue keeps with them.
             progress: t in [0, 1] for this call, in place of steps done / ``total_steps``.
             **ignored: other arguments that trainers pass to a loss.
 
@@ -136,6 +138,7 @@ class UWMLLoss(nn.Module):
         """
         checks.check_features(image_features, text_features)
         checks.check_item_ids(item_ids, image_features.shape[0])
+        checks.check_memory(image_features.shape[1], self._memory.dim)
         checks.check_logit("logit_scale", logit_scale)
         checks.check_logit("logit_bias", logit_bias)
         stage = self._stage(checks.check_progress(progress))
@@ -151,7 +154,7 @@ class UWMLLoss(nn.Module):
                 reading = read_step(step)
                 if reading.no_negative_count.min() == len(step.labels):
                     checks.refuse_without_negatives(step.labels.tolist(), self.config.false_negative_margin)
-            direction_weight = self._advance(reading, step)
+            direction_weight = self._advance(reading, step, item_ids)
             if self.config.combination == "add":
                 step = self._weighed(step, stage, direction_weight)
                 reading = read_step(step)
@@ -167,15 +170,26 @@ class UWMLLoss(nn.Module):
         )
         return {"contrastive_loss": loss} if output_dict else loss
 
+    def reset_memory(self) -> None:
+        """Forget the batches in the memory queue."""
+        self._memory.clear()
+
     def get_extra_state(self) -> dict[str, Any]:
-        """Step, label counter and controller; plain values that ``torch.load(weights_only=True)`` takes."""
+        """Step, label counter, controller and memory, as ``torch.load(weights_only=True)`` takes them."""
         controller = self._controller.state_dict()
-        return {"step": self._step, "next_label": self._next_label, "controller": controller}
+        memory = self._memory.state_dict()
+        return {
+            "step": self._step,
+            "next_label": self._next_label,
+            "controller": controller,
+            "memory": memory,
+        }
 
     def set_extra_state(self, state: Any) -> None:
         """Continue from a ``get_extra_state``, bit for bit."""
         self._step, self._next_label = int(state["step"]), int(state["next_label"])
         self._controller.load_state_dict(state["controller"])
+        self._memory.load_state_dict(state.get("memory", ()))
 
     def _stage(self, progress: float | None) -> Stage:
         if progress is None and self.config.total_steps is not None:
@@ -208,17 +222,28 @@ class UWMLLoss(nn.Module):
         else:
             known = checks.check_labels(labels, batch, device)
             same = same_label_mask(known)
+        distinct = same is None
         if self._fused:
             terms, norms = fused_infonce_terms(image, text, same, logits.scale)
-            sides = None
-        else:
-            if same is None:
-                same = torch.eye(batch, dtype=torch.bool, device=device)
-            sides = both_directions(unit_rows(image) @ unit_rows(text).T, same, self.config)
-            terms = base_terms(sides, self.config, *logits, detach=self.detach_weights)
-            norms = row_norms(image.detach(), text.detach())
-        weighted = weigh(terms, self.config, stage.steepness, detach=self.detach_weights)
-        return StepTensors(terms, weighted, norms, known, labels is None, logits, sides)
+            weighted = weigh(terms, self.config, stage.steepness, detach=self.detach_weights)
+            return StepTensors(terms, weighted, norms, known, distinct, logits)
+        if same is None:
+            same = torch.eye(batch, dtype=torch.bool, device=device)
+        units, memory = (unit_rows(image), unit_rows(text)), self._memory.remembered(image)
+        candidates = similarities(*units, same, memory, known, numbered=distinct)
+        sides = both_directions(*candidates, self.config)
+        terms = base_terms(sides, self.config, *logits, detach=self.detach_weights)
+        return StepTensors(
+            terms=terms,
+            weighted=weigh(terms, self.config, stage.steepness, detach=self.detach_weights),
+            norms=row_norms(image.detach(), text.detach()),
+            labels=known,
+            distinct=distinct,
+            logits=logits,
+            sides=sides,
+            units=units,
+            memory=memory,
+        )
 
     def _weighed(self, step: StepTensors, stage: Stage, direction_weight: tuple[float, float]) -> StepTensors:
         """The step with weights that hold its direction weights."""
@@ -235,13 +260,15 @@ class UWMLLoss(nn.Module):
         checks.check_logit_value("logit_bias", reading.bias)
         return rescaled_rows(image), rescaled_rows(text)
 
-    def _advance(self, reading: StepReading, step: StepTensors) -> tuple[float, float]:
+    def _advance(self, reading: StepReading, step: StepTensors, item_ids: Any) -> tuple[float, float]:
         # The controller skips a gap that is not a number and returns the weights in force.
         gaps = reading.gap.tolist() if self.training else (math.nan, math.nan)
         weights = self._controller.update(dict(zip(self.directions, gaps, strict=True)))
         if self.training:
             self._step += 1
             self._next_label += step.labels.shape[0] if step.distinct else 0
+            if self.config.memory_batches and step.units is not None and reading.sound:
+                self._memory.push(*step.units, step.labels, item_ids, numbered=step.distinct)
         first, second = (weights[direction] for direction in self.directions)
         return first, second
 

@@ -87,14 +87,20 @@ def pairs_table(records: Sequence[StepRecord], directions: Directions) -> pa.Tab
         for name in _ANCHOR_FLOATS
     }
     negative, has_negative = _negatives(records, sizes, order)
+    remembered, is_known = _memory_items(records)
+    candidate, named = np.append(item, remembered), np.append(np.ones(len(item), np.bool_), is_known)
+    has_caption = np.append(known, np.zeros(len(remembered), np.bool_))
+    captions = np.append(caption, np.zeros(len(remembered), np.int16))
     built = {
         "step": columns.numbers(repeated["step"], pa.int64()),
         "epoch": columns.numbers(repeated["epoch"], pa.int32(), epoch_known),
         "direction": columns.labels(np.repeat([0, 1], sizes.sum())[order], directions),
         "item_id": columns.numbers(np.tile(item, 2)[order], pa.int32()),
         "caption": columns.numbers(np.tile(caption, 2)[order], pa.int16(), np.tile(known, 2)[order]),
-        "negative_item_id": columns.numbers(item[negative], pa.int32(), has_negative),
-        "negative_caption": columns.numbers(caption[negative], pa.int16(), has_negative & known[negative]),
+        "negative_item_id": columns.numbers(candidate[negative], pa.int32(), has_negative & named[negative]),
+        "negative_caption": columns.numbers(
+            captions[negative], pa.int16(), has_negative & has_caption[negative]
+        ),
         **{name: columns.numbers(values, pa.float32()) for name, values in floats.items()},
         "suspected_false_negative": columns.booleans(_suspected(floats)),
     }
@@ -122,11 +128,28 @@ def _batch_columns(
 def _negatives(
     records: Sequence[StepRecord], sizes: NDArray[Any], order: NDArray[np.intp]
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Position of each row's negative among the joined batches, and whether it lies in its batch."""
+    """Position of each row's negative among the joined batches, then memories, and whether there is one."""
     index = joined([record.last.negative_index for record in records], 1)
-    inside = (index >= 0) & (index < np.repeat(sizes, sizes))
+    size = np.repeat(sizes, sizes)
     start = np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return np.where(inside, index + start, 0).ravel()[order], inside.ravel()[order]
+    kept = np.array([len(_remembered(record)) for record in records])
+    behind = sizes.sum() + np.repeat(np.cumsum(kept) - kept, sizes) - size
+    inside, found = index < size, (index >= 0) & (index < size + np.repeat(kept, sizes))
+    place = np.where(inside, index + start, index + behind)
+    return np.where(found, place, 0).ravel()[order], found.ravel()[order]
+
+
+def _remembered(record: StepRecord) -> Sequence[Any]:
+    ids: Sequence[Any] = getattr(record.last, "memory_item_ids", ())
+    return ids
+
+
+def _memory_items(records: Sequence[StepRecord]) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """Item ids of the records' memory queues, one after another, and which are whole numbers that fit."""
+    largest = np.iinfo(np.int32).max
+    ids = [item for record in records for item in _remembered(record)]
+    known = np.array([isinstance(item, int) and abs(item) <= largest for item in ids], dtype=np.bool_)
+    return np.array([i if k else 0 for i, k in zip(ids, known, strict=True)], dtype=np.int32), known
 
 
 def _suspected(floats: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:

@@ -168,7 +168,9 @@ class Trainer:
         pictures, texts = self.model(batch.pictures, *batch.texts)
         done = self.step / self.total_steps
         try:
-            value: torch.Tensor = self.loss(pictures, texts, labels=batch.labels, progress=done)
+            value: torch.Tensor = self.loss(
+                pictures, texts, labels=batch.labels, item_ids=batch.item_ids, progress=done
+            )
         except ValueError as error:
             if pictures.isfinite().all() and texts.isfinite().all():
                 raise

@@ -15,6 +15,7 @@ from uwml_core.weighting.normalization import COMBINATIONS, NORMALIZATIONS
 BASES = ("infonce", "triplet", "sigmoid", "dcl", "hn_nce", "wei2020_max", "wei2020_calibrated")
 OVER_NEGATIVES = ("hardest", "sum")
 STATISTICS = ("hardest", "topk_mean", "quantile", "mean")
+MEMORY_MODALITIES = ("both", "text")
 MARGIN_SCALES = ("none", "negative_std")
 
 
@@ -112,5 +113,12 @@ PARAMETERS: Mapping[str, Parameter] = {
         meaning=mark("share of the positive in the denominator of hn_nce"), low=0.0, high=1.0
     ),
     "hn_beta": Parameter(meaning=mark("how much hn_nce raises hard negatives; 0 not at all"), low=0.0),
+    "memory_batches": Parameter(
+        meaning=mark("earlier batches whose embeddings are further negatives"), low=0
+    ),
+    "memory_modalities": Parameter(
+        meaning=mark("which modalities the memory keeps: both, or the second alone"),
+        choices=MEMORY_MODALITIES,
+    ),
     "total_steps": Parameter(meaning=mark("optimizer steps of the whole training"), low=1),
 }
