@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from array_api_compat import array_namespace
+from uwml_core.weighting.namespace import namespace_of
 
 CURVES = ("bell", "uniform", "hard")
 
@@ -45,7 +45,7 @@ def difficulty_weight(
         >>> difficulty_weight(np.array([0.15, 0.15 + 1e6, np.nan]), steepness=8.0).tolist()
         [1.0, 1e-06, 0.0]
     """
-    xp = array_namespace(margin)
+    xp = namespace_of(margin)
     if curve == "uniform":
         weight = xp.ones_like(margin)
     elif curve == "bell":

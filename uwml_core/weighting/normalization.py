@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from array_api_compat import array_namespace
+from uwml_core.weighting.namespace import namespace_of
 
 COMBINATIONS = ("multiply", "add")
 NORMALIZATIONS = ("l2", "sum", "rss", "none")
@@ -26,7 +26,7 @@ def combined_weight(weight: Any, direction_weight: Any, stage_factor: Any) -> An
         >>> combined_weight(np.array([1.0, 0.4, 0.0]), 0.5, 0.6).round(3).tolist()
         [0.7, 0.5, 0.0]
     """
-    xp = array_namespace(weight)
+    xp = namespace_of(weight)
     return xp.where(weight > 0, (weight + direction_weight + stage_factor) / 3.0, xp.zeros_like(weight))
 
 
@@ -47,7 +47,7 @@ def relative_weight(weight: Any, max_weight: float = 2.0) -> Any:
         >>> relative_weight(np.array([1.0, 1.0, 7.0, 0.0]), max_weight=2.0).round(3).tolist()
         [0.333, 0.333, 2.0, 0.0]
     """
-    xp = array_namespace(weight)
+    xp = namespace_of(weight)
     total = xp.sum(weight, axis=-1, keepdims=True)
     count = _count(xp, weight)
     mean = xp.where(total > 0, total, xp.ones_like(total)) / xp.where(count > 0, count, xp.ones_like(count))
@@ -72,7 +72,7 @@ def effective_sample_size(weight: Any) -> Any:
         >>> float(effective_sample_size(np.array([2.0, 2.0, 0.0])))
         2.0
     """
-    xp = array_namespace(weight)
+    xp = namespace_of(weight)
     total = xp.sum(weight, axis=-1)
     squares = xp.sum(weight * weight, axis=-1)
     safe = xp.where(squares > 0, squares, xp.ones_like(squares))
@@ -100,7 +100,7 @@ def loss_denominator(relative: Any, normalization: str = "l2") -> Any:
         >>> [float(loss_denominator(np.ones(4), name)) for name in NORMALIZATIONS]
         [4.0, 4.0, 2.0, 4.0]
     """
-    xp = array_namespace(relative)
+    xp = namespace_of(relative)
     if normalization == "l2":
         denominator = xp.sqrt(_count(xp, relative)[..., 0] * xp.sum(relative * relative, axis=-1))
     elif normalization == "sum":
