@@ -14,7 +14,7 @@ run = ui.begin_page(
 def body(run: Run) -> None:
     theme, gaps = ui.current_theme(), ui.gap_measures(run)
     ui.headline(map_headline(gaps))
-    left, right = st.columns([5, 3], gap="small")
+    left, right = st.container(key="map-and-item").columns([5, 3], gap="small")
     with left:
         step = ui.moment_player(ui.moments_of(run))
     snapshot, item = ui.snapshot(run, step), ui.chosen_item()
@@ -29,7 +29,8 @@ def body(run: Run) -> None:
     with left:
         quality = ui.map_quality(run, step, layout.frame, layout.name)
         ui.map_card(points, layout, view, item, quality, modalities=modalities, theme=theme)
-        ui.gap_card(gaps, step, modalities=modalities, theme=theme)
+        with st.container(key="below-the-item"):
+            ui.gap_card(gaps, step, modalities=modalities, theme=theme)
 
 
 ui.follow(run, body, every=ui.play_interval())

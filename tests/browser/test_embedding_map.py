@@ -89,3 +89,24 @@ def test_links_lead_to_the_item_s_history_and_back(address: str) -> None:
         seen.settle()
         assert "run=a" in seen.page.url
         assert not seen.exceptions()
+
+
+@pytest.mark.parametrize("width", [900, 1440])
+def test_what_a_click_shows_is_next_to_the_map(address: str, width: int) -> None:
+    with visit(width=width) as seen:
+        seen.open(f"{address}?run=a&item=5", charts=2)
+        seen.page.locator(".uw-item").wait_for()
+        names = ("map", "point", "controls", "gap")
+        boxes = {name: seen.page.locator(f".st-key-card-{name}").bounding_box() for name in names}
+        found = {name: box for name, box in boxes.items() if box}
+        assert len(found) == len(names)
+        bottom = {name: box["y"] + box["height"] for name, box in found.items()}
+        above = [("map", "gap"), ("controls", "point")]
+        if width == 900:
+            above = [("map", "point"), ("point", "controls"), ("controls", "gap")]
+            assert len({(box["x"], box["width"]) for box in found.values()}) == 1
+        else:
+            assert found["point"]["x"] > found["map"]["x"] + found["map"]["width"]
+        for upper, lower in above:
+            assert 0 < found[lower]["y"] - bottom[upper] < 40, (upper, lower)
+        assert not seen.errors
