@@ -7,12 +7,13 @@ from datetime import UTC, datetime, timedelta
 import pandas as pd
 import pytest
 
+from uwml_core.ui import text as text_module
 from uwml_core.ui.balance_controls import BALANCE_CONTROLS
 from uwml_core.ui.card import table_html, to_csv
 from uwml_core.ui.controls import WEIGHTING_CONTROLS
 from uwml_core.ui.parameter_controls import slider_range
 from uwml_core.ui.status import age_text, badge_html, row_age
-from uwml_core.ui.text import element, escape_markdown
+from uwml_core.ui.text import element, escape_markdown, notes
 from uwml_core.weighting import PARAMETERS, UWMLConfig
 
 HOSTILE = '<script>alert(1)</script> *a* [b](c) $x$ :material/home: "q" & `d`'
@@ -29,6 +30,24 @@ def test_every_markdown_special_is_escaped() -> None:
     for special in "<>*[]()$:`&":
         assert f"\\{special}" in escaped
         assert special not in escaped.replace(f"\\{special}", "")
+
+
+@pytest.mark.parametrize(
+    ("texts", "line"),
+    [
+        (("PCA of all.", "", "37 %"), "PCA of all · 37 %"),
+        (("主成分。", "37 %", "都在同一位置。"), "主成分 · 37 % · 都在同一位置。"),
+        (("One.",), "One."),
+        (("", ""), ""),
+    ],
+)
+def test_notes_keep_only_the_last_full_stop(
+    monkeypatch: pytest.MonkeyPatch, texts: tuple[str, ...], line: str
+) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(text_module, "note", shown.append)
+    notes(*texts)
+    assert shown == [line]
 
 
 def test_markdown_text_stays_on_one_line() -> None:

@@ -122,6 +122,13 @@ def test_each_measure_has_a_panel_and_the_shown_snapshot_a_ring(gaps, look):
     assert all(measure_name(measure) in titles for measure in MEASURES)
 
 
+def test_lines_of_chance_say_what_they_are(gaps, look):
+    layout = gap_measures_figure(gaps, look, modalities=NAMES).layout
+    lines = {(line.yref, line.y0) for line in layout.shapes}
+    assert {(note.yref, note.y) for note in layout.annotations if note.text == "chance"} == lines
+    assert len(lines) == 2
+
+
 def test_panels_do_not_overlap(gaps, look):
     layout = gap_measures_figure(gaps, look, modalities=NAMES).layout
     boxes = [(layout[f"xaxis{k}"].domain, layout[f"yaxis{k}"].domain) for k in ("", "2", "3", "4", "5")]

@@ -144,6 +144,7 @@ def _panel(
         layout["shapes"].append(
             {"type": "line", "x0": 0, "x1": 1, "y0": value, "y1": value, "line": line, **axes}
         )
+        layout["annotations"].append(_chance_label(float(value), theme, **axes))
     plot_px = (layout["height"] - layout["margin"]["t"] - layout["margin"]["b"]) * _width(1, _GAP_Y, _ROWS)
     layout["annotations"] += label_dicts(ends, (low - air, high + air), plot_px, **axes)
     layout["annotations"].append(
@@ -161,6 +162,11 @@ def _panel(
         }
     )
     return traces
+
+
+def _chance_label(value: float, theme: Theme, **axes: str) -> dict[str, Any]:
+    place = {"x": 0, "y": value, "xanchor": "left", "yanchor": "bottom", "xshift": 2, "showarrow": False}
+    return {"text": _("chance"), **place, "font": {"color": theme.muted, "size": 11}, **axes}
 
 
 def label_dicts(

@@ -50,8 +50,12 @@ def note(text: str) -> None:
 
 
 def notes(*texts: str) -> None:
-    """Several notes as one line of small print; empty ones are left out."""
-    note(" · ".join(text for text in texts if text))
+    """Several notes as one line of small print; empty ones are left out.
+
+    What separates them ends a sentence: only the last one keeps its full stop.
+    """
+    *rest, last = [text for text in texts if text] or [""]
+    note(" · ".join([*(text.rstrip(".。") for text in rest), last]))
 
 
 def guide(*paragraphs: str) -> None:
