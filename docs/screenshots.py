@@ -12,6 +12,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from PIL import Image  # noqa: E402
+
 from tests.support.browser import served, visit  # noqa: E402
 
 PAGES = ("runs", "training", "weight_curve", "modal_balance", "hard_negatives", "embedding_map")
@@ -32,7 +34,15 @@ def shoot(logs: Path, run: str, out: Path) -> None:
                     seen.settle()
                     file = out / f"{name}-{scheme}.png"
                     seen.page.screenshot(path=str(file))
+                    shrink(file)
                     print(file)
+
+
+def shrink(file: Path) -> None:
+    """Keep the colours that a page of lines and text needs: a third of the bytes in the repository."""
+    with Image.open(file) as picture:
+        few = picture.convert("RGB").quantize(192, dither=Image.Dither.NONE)
+    few.save(file, optimize=True)
 
 
 def main() -> None:

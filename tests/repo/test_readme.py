@@ -11,6 +11,13 @@ README = Path(__file__).resolve().parents[2] / "README.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.S)
 
 
+def test_every_file_that_the_readme_points_to_is_there():
+    targets = re.findall(r"\]\(([^)#]+)\)", README.read_text(encoding="utf-8"))
+    local = [target for target in targets if "://" not in target]
+    assert len(local) >= 6
+    assert [target for target in local if not (README.parent / target).is_file()] == []
+
+
 def test_readme_shows_the_loss_and_the_logger():
     assert len(BLOCKS) == 2
 
