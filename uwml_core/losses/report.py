@@ -65,7 +65,7 @@ def read_step(step: StepTensors) -> StepReading:
     """
     counts, rows = _counts(step), _rows(step)
     floats = torch.stack([value.to(torch.float64).expand(2) for value in rows.values()])
-    anchors, correct, normal, *host = torch.cat((counts.to(torch.float64), floats.detach())).cpu()
+    anchors, correct, clamped, normal, *host = torch.cat((counts.to(torch.float64), floats.detach())).cpu()
     read = dict(zip(rows, host, strict=True))
     scale, bias = (
         read[name][0].item() if isinstance(value, torch.Tensor) else value
@@ -77,7 +77,7 @@ def read_step(step: StepTensors) -> StepReading:
         loss=read["loss"],
         gap=read["gap"] / anchors,
         ess=read["ess"],
-        clamped_share=read["clamped"],
+        clamped_share=clamped / read.get("weighed", anchors),
         no_negative_count=batch - anchors,
         accuracy=correct / anchors,
         negatives_per_anchor=read["negatives"].mean().item() if "negatives" in read else batch - 1.0,
@@ -92,23 +92,27 @@ def read_step(step: StepTensors) -> StepReading:
 
 
 def _counts(step: StepTensors) -> torch.Tensor:
-    """Anchors with a negative, those of them at rank 1, and sound norms: ``[3, 2]``."""
+    """Anchors with a negative, those of them at rank 1, weights at the clamp, sound norms: ``[4, 2]``."""
     terms, (low, high) = step.terms, NORM_RANGE
     has_negative = terms.negative_index >= 0
     correct = has_negative & (terms.positive > terms.negative)
-    return torch.stack((has_negative, correct, (step.norms >= low) & (step.norms <= high))).sum(-1)
+    counts = torch.stack((has_negative, correct, (step.norms >= low) & (step.norms <= high))).sum(-1)
+    return torch.stack((counts[0], counts[1], step.weighted.clamped, counts[2]))
 
 
 def _rows(step: StepTensors) -> dict[str, torch.Tensor]:
     """What the host reads beside the counts: ``[2]`` per direction, or scalars."""
     terms, weighted = step.terms, step.weighted
-    margin = torch.where(terms.negative_index >= 0, terms.positive - terms.negative, 0.0)
+    # to the hardest negative, whatever the statistic
+    margin = weighted.margin if terms.statistic is None else terms.positive - terms.negative
+    margin = torch.where(terms.negative_index < 0, 0.0, margin)
     rows = {
         "gap": margin.sum(-1, dtype=torch.float64),
         "loss": weighted.losses,
         "ess": weighted.ess,
-        "clamped": weighted.clamped_share,
     }
+    if weighted.weighed is not None:
+        rows["weighed"] = weighted.weighed
     if step.sides is not None:
         rows["negatives"] = torch.stack(
             [(~s.excluded).sum(1, dtype=torch.float64).mean() for s in step.sides]

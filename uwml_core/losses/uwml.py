@@ -159,7 +159,7 @@ class UWMLLoss(nn.Module):
                 step = self._weighed(step, stage, direction_weight)
                 reading = read_step(step)
             loss = combine(step.weighted.losses, direction_factors(self.config, direction_weight))
-            loss = _kept_in_graph(loss, logits.scale, logit_bias, *self.parameters())
+            loss = _kept_in_graph(loss, logits.scale, logit_bias, self.logit_scale, self.logit_bias)
         self.last = step_diagnostics(
             step,
             reading,

@@ -48,7 +48,8 @@ class Weighted(NamedTuple):
         mass: ``[2, B]`` proportional to the L1 norm of the gradient by the anchor's similarities.
         losses: ``[2]`` loss of each direction, in the graph.
         ess: ``[2]`` float64, effective sample size over anchors, or over pairs.
-        clamped_share: ``[2]`` float64, share of them at the clamp; NaN of none.
+        clamped: ``[2]`` number of them at the clamp.
+        weighed: ``[2]`` number of pairs with a weight; None where weights belong to anchors.
     """
 
     margin: torch.Tensor
@@ -58,7 +59,8 @@ class Weighted(NamedTuple):
     mass: torch.Tensor
     losses: torch.Tensor
     ess: torch.Tensor
-    clamped_share: torch.Tensor
+    clamped: torch.Tensor
+    weighed: torch.Tensor | None = None
 
 
 def anchor_weights(
@@ -125,9 +127,9 @@ def weigh(
     else:
         losses = direction_losses(terms.pair_loss, weight, config.normalization)
     with torch.no_grad():
-        clamped = (weight >= config.max_weight).sum(-1) / (weight > 0).sum(-1).to(torch.float64)
-        ess = effective_sample_size(weight.detach().to(torch.float64))
-        mass = weight.detach() * terms.gradient_mass
+        clamped = (weight >= config.max_weight).sum(-1)
+        ess = effective_sample_size(weight.to(torch.float64))
+        mass = weight * terms.gradient_mass
     return Weighted(*anchors, terms.pair_loss, mass, losses, ess, clamped)
 
 
@@ -137,7 +139,8 @@ class _OfPairs(NamedTuple):
     mass: torch.Tensor
     loss: torch.Tensor
     ess: torch.Tensor
-    clamped_share: torch.Tensor
+    clamped: torch.Tensor
+    weighed: torch.Tensor
 
 
 def _weigh_pairs(
@@ -158,8 +161,8 @@ def _weigh_pairs(
             weight = _sum(weight, of_direction[direction], config, steepness)
         relative = relative_weight(weight.reshape(-1), config.max_weight).reshape(weight.shape)
         sides.append(_of_pairs(pairs, relative, terms.negative_index[direction] >= 0, config.max_weight))
-    weights, losses, mass, loss, ess, clamped = (torch.stack(values) for values in zip(*sides, strict=True))
-    return Weighted(anchors.margin, anchors.pair_weight, weights, losses, mass, loss, ess, clamped)
+    both = (torch.stack(values) for values in zip(*sides, strict=True))
+    return Weighted(anchors.margin, anchors.pair_weight, *both)
 
 
 def _of_pairs(
@@ -171,9 +174,9 @@ def _of_pairs(
         equal = pairs.loss.sum(1) + pairs.positive_loss
         weight = torch.where(has_negative, weighted / equal, 0.0)
         flat = relative.detach().reshape(-1).to(torch.float64)
-        clamped = (relative >= max_weight).sum() / (flat > 0).sum().to(torch.float64)
+        clamped, weighed = (relative >= max_weight).sum(), (flat > 0).sum()
         mass = (relative * pairs.slope).sum(1) + pairs.positive_slope
-    return _OfPairs(weight, weighted, mass, loss, effective_sample_size(flat), clamped)
+    return _OfPairs(weight, weighted, mass, loss, effective_sample_size(flat), clamped, weighed)
 
 
 def direction_losses(pair_loss: torch.Tensor, weight: torch.Tensor, normalization: str) -> torch.Tensor:
