@@ -92,3 +92,19 @@ def test_a_closed_terminal_and_a_process_manager_end_the_children_as_an_interrup
         signal.raise_signal(number)
     finally:
         signal.signal(number, before)
+
+
+@pytest.mark.parametrize(
+    ("address", "own"),
+    [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("10.0.0.4", False)],
+)
+def test_public_address_is_served_read_only_to_any_host_name(monkeypatch, tmp_path, address, own):
+    started = {}
+
+    def popen(command, *, env, **options):
+        started.update(command=command, env=env)
+
+    monkeypatch.setattr(server.subprocess, "Popen", popen)
+    server.start_server(port=8501, logs=tmp_path, address=address)
+    assert (started["env"]["UWML_READ_ONLY"] == "") is own
+    assert ("--server.allowedHosts=*" not in started["command"]) is own

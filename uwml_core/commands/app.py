@@ -15,13 +15,14 @@ from uwml_core.commands.server import (
 )
 
 HELP = "serve the app over a folder of runs"
+_ADDRESS = "address to bind (default: this machine only; any other is served read-only)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument("--logs", type=Path, default=Path("logs"), help="folder of runs (default: logs)")
     parser.add_argument("--port", type=int, help="first port to try (default: STREAMLIT_SERVER_PORT or 8501)")
-    parser.add_argument("--address", default="127.0.0.1", help="address to bind (default: this machine only)")
+    parser.add_argument("--address", default="127.0.0.1", help=_ADDRESS)
     parser.add_argument("--read-only", action="store_true", help="hide everything that writes or launches")
 
 
@@ -31,8 +32,9 @@ def run(args: argparse.Namespace) -> int:
     interrupt_when_asked_to_end()
     server = start_server(port=port, logs=args.logs, read_only=args.read_only, address=args.address)
     try:
-        wait_until_healthy(server, port)
-        print(f"http://localhost:{port}", flush=True)
+        wait_until_healthy(server, port, address=args.address)
+        host = args.address if args.address not in ("127.0.0.1", "0.0.0.0", "::") else "localhost"
+        print(f"http://{host}:{port}", flush=True)
         return server.wait()
     except KeyboardInterrupt:
         return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import signal
 import socket
@@ -83,35 +84,58 @@ def start_server(
     """
     script = app_script()
     environment = {**os.environ, "UWML_LOGS": str(logs.resolve())}
-    environment["UWML_READ_ONLY"] = "1" if read_only else ""
+    # whoever reaches a public address must not start processes or write
+    environment["UWML_READ_ONLY"] = "1" if read_only or not is_loopback(address) else ""
     command = [sys.executable, "-m", "streamlit", "run", str(script)]
     command += [f"--server.port={port}", f"--server.address={address}", "--server.headless=true"]
     # the code does not change under a served app, and watching it costs time and file handles
     command += ["--server.fileWatcherType=none"]
+    if not is_loopback(address):
+        # the host list of the configuration names this machine only
+        command += ["--server.allowedHosts=*"]
     return subprocess.Popen(
         command, cwd=script.parent, env=environment, stdout=subprocess.DEVNULL, start_new_session=True
     )
 
 
-def wait_until_healthy(server: subprocess.Popen[bytes], port: int, timeout_s: float = 60.0) -> None:
-    """Block until the server answers.
+def is_loopback(address: str) -> bool:
+    """Whether only this machine reaches an address.
+
+    Example:
+        >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+        (True, True, False)
+    """
+    if address == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False
+
+
+def wait_until_healthy(
+    server: subprocess.Popen[bytes], port: int, timeout_s: float = 60.0, *, address: str = "127.0.0.1"
+) -> None:
+    """Block until the server answers at the address that it is bound to.
 
     Raises:
         ServerError: if it exits or stays silent.
     """
+    host = "127.0.0.1" if address in ("0.0.0.0", "::", "localhost") else address
+    host = f"[{host}]" if ":" in host else host
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         if server.poll() is not None:
             raise ServerError(f"the app's server exited with code {server.returncode} at its start")
-        if _answers(port):
+        if _answers(host, port):
             return
         time.sleep(0.1)
     raise ServerError(f"the app's server did not answer on port {port} within {timeout_s:.0f} s")
 
 
-def _answers(port: int) -> bool:
+def _answers(host: str, port: int) -> bool:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=1) as answer:
+        with urllib.request.urlopen(f"http://{host}:{port}/_stcore/health", timeout=1) as answer:
             return bool(answer.read() == b"ok")
     except (urllib.error.URLError, OSError):
         return False
