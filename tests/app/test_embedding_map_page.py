@@ -202,7 +202,7 @@ def test_computed_umap_is_shown_first(open_page: Callable[..., Any], tmp_path: P
     assert not page.app.button(key="play-moments").disabled
     assert "compute-umap" not in [button.key for button in page.app.button]
     page.app.slider(key="neighbors").set_value(30).run()
-    assert "Shown by PCA until UMAP is there." in page.text
+    assert "Shown by PCA until UMAP is there" in page.text
     assert "compute-umap" in [button.key for button in page.app.button]
 
 
