@@ -46,6 +46,21 @@ def titled(title: str, unit: str, theme: Theme) -> str:
     return f'{title} <span style="color:{theme.muted}">{unit}</span>' if unit else title
 
 
+def panel_title(figure: go.Figure, text: str, y: str) -> None:
+    """Write a panel's title above its top left corner; ``y`` names its vertical axis, such as ``y2``."""
+    figure.add_annotation(
+        text=text,
+        xref="paper",
+        yref=f"{y} domain",
+        x=0,
+        y=1,
+        xanchor="left",
+        yanchor="bottom",
+        showarrow=False,
+        font={"size": 13},
+    )
+
+
 def floats(values: Any) -> np.ndarray:
     """Values as float32, the form that travels to the browser in the fewest bytes."""
     return np.asarray(values, dtype=np.float32)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from uwml_core.figures.frame import canvas, end_labels, titled
+from uwml_core.figures.frame import canvas, end_labels, panel_title, titled
 from uwml_core.figures.theme import Theme
 from uwml_core.i18n import _
 
@@ -64,7 +64,7 @@ def step_panels(
     for panel, (title, unit) in zip(panels, titles, strict=True):
         top = 1 - (panel.row - 1) * (share + _SPACING)
         axes |= _axes(panel, [max(0.0, top - share), top], panels[-1])
-        _add_title(figure, panel, titled(title, unit, theme))
+        panel_title(figure, titled(title, unit, theme), panel.y)
     figure.update_layout(axes)
     return figure, panels
 
@@ -82,20 +82,6 @@ def _axes(panel: Panel, domain: list[float], last: Panel) -> dict[str, Any]:
 
 def _layout_name(axis: str) -> str:
     return f"{axis[0]}axis{axis[1:]}"
-
-
-def _add_title(figure: go.Figure, panel: Panel, text: str) -> None:
-    figure.add_annotation(
-        text=text,
-        xref="paper",
-        yref=f"{panel.y} domain",
-        x=0,
-        y=1,
-        xanchor="left",
-        yanchor="bottom",
-        showarrow=False,
-        font={"size": 13},
-    )
 
 
 def fit_panel(

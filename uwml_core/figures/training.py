@@ -14,6 +14,7 @@ from uwml_core.figures.frame import (
     finite_span,
     fit_axes,
     floats,
+    panel_title,
     say_empty,
     short_numbers,
     titled,
@@ -193,17 +194,7 @@ def _add_panel(
     top = 1.1 * highest if highest > 0 else 1.0
     figure.update_layout(**{f"yaxis{number}": {"range": [0, top]}})
     end_labels(figure, ends, (0.0, top), plot_px=px, yref=f"y{number}")
-    figure.add_annotation(
-        text=titled(metric, "%", theme),
-        xref="paper",
-        yref=f"y{number} domain",
-        x=0,
-        y=1,
-        xanchor="left",
-        yanchor="bottom",
-        showarrow=False,
-        font={"size": 13},
-    )
+    panel_title(figure, titled(metric, "%", theme), f"y{number}")
 
 
 def _retrieval_trace(rows: pd.DataFrame, name: str, color: str) -> dict[str, Any]:
