@@ -35,8 +35,8 @@ def _scalar_names(records: Sequence[StepRecord]) -> list[str]:
     return list(dict.fromkeys(name for record in records for name in record.scalars))
 
 
-def steps_table(records: Sequence[StepRecord], directions: Directions) -> pa.Table:
-    """``steps`` rows, one per record.
+def steps_table(records: Sequence[StepRecord], directions: Directions, rank_count: int = 1) -> pa.Table:
+    """``steps`` rows, one per record, of ``rank_count`` processes that train together.
 
     Scalars win over what the diagnostics say; those that are no column of the schema become float64
     columns.
@@ -49,6 +49,9 @@ def steps_table(records: Sequence[StepRecord], directions: Directions) -> pa.Tab
         else:
             values = [_step_value(record, entry.name) for record in records]
             built[entry.name] = columns.column(values, entry.type)
+    built["rank_count"] = columns.column(
+        [rank_count] * len(records), STEPS.schema(directions).field("rank_count").type
+    )
     for name in _scalar_names(records):
         given = [record.scalars.get(name) for record in records]
         known = built[name].to_pylist() if name in built else [None] * len(given)
@@ -69,8 +72,6 @@ def _per_direction(records: Sequence[StepRecord], name: str, directions: Directi
 def _step_value(record: StepRecord, name: str) -> Any:
     if name in _OWN:
         return getattr(record, name)
-    if name == "rank_count":
-        return 1
     return getattr(record.last, name, None)
 
 

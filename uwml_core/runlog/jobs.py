@@ -35,19 +35,22 @@ class Job:
     first: int
     last: int
     data: pa.Table
+    rank: int = 0
 
     def write(self, run: Path, segment: int) -> None:
         """Write the file; writing it again replaces it with the same content."""
         folder = run / self.table
         folder.mkdir(exist_ok=True)
-        write_parquet(self.data, folder / part_name(segment, self.first, self.last), TABLES[self.table])
+        write_parquet(
+            self.data, folder / part_name(segment, self.first, self.last, self.rank), TABLES[self.table]
+        )
 
 
 class JobMaker:
     """Turns records into jobs; counts the rows of the tables whose parts are named by row."""
 
-    def __init__(self, segment: int, directions: tuple[str, str]) -> None:
-        self.segment, self._directions = segment, directions
+    def __init__(self, segment: int, directions: tuple[str, str], *, rank_count: int = 1) -> None:
+        self.segment, self._directions, self._rank_count = segment, directions, rank_count
         self._rows: dict[str, int] = {}
         self._watch = StepWatch()
 
@@ -78,7 +81,7 @@ class JobMaker:
         first, last = steps[0].step, steps[-1].step
         tables = {
             "pairs": assemble.pairs_table(steps, self._directions),
-            "steps": assemble.steps_table(steps, self._directions),
+            "steps": assemble.steps_table(steps, self._directions, self._rank_count),
         }
         return [Job(table=name, first=first, last=last, data=data) for name, data in tables.items()]
 
@@ -94,6 +97,25 @@ class JobMaker:
         first = self._rows.get(name, 0)
         self._rows[name] = first + data.num_rows
         return Job(table=name, first=first, last=self._rows[name] - 1, data=data)
+
+
+class RankJobMaker:
+    """Turns the steps of a process behind the first into jobs: its share of ``pairs`` and nothing else."""
+
+    def __init__(self, segment: int, directions: tuple[str, str], rank: int) -> None:
+        self.segment, self._directions, self._rank = segment, directions, rank
+
+    def jobs(self, records: Sequence[Record]) -> list[Job]:
+        """Jobs of these records.
+
+        Raises:
+            Exception: whatever a value that fits no column raises.
+        """
+        steps = _only(records, StepRecord)
+        if not steps:
+            return []
+        data = assemble.pairs_table(steps, self._directions)
+        return [Job(table="pairs", first=steps[0].step, last=steps[-1].step, data=data, rank=self._rank)]
 
 
 class Backlog:

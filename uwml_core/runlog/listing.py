@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from uwml_core.runlog.cache import BoundedCache
-from uwml_core.runlog.parts import parse_part_name
+from uwml_core.runlog.parts import PartName, parse_part_name
 
 _MAGIC = b"PAR1"
 # what stands behind the data of a whole file: footer length and magic
@@ -29,6 +29,7 @@ class Part:
     last: int
     size: int
     mtime_ns: int
+    rank: int = 0
 
     @property
     def key(self) -> tuple[str, int, int]:
@@ -107,7 +108,8 @@ def _as_part(path: str, size: int, mtime_ns: int, foreign: bool) -> Part | None:
     name = parse_part_name(os.path.basename(path))
     if name is None and not (foreign and path.endswith(".parquet")):
         return None
-    return Part(Path(path), *(name or (0, -1, -1)), size, mtime_ns)
+    segment, first, last, rank = name or PartName(0, -1, -1)
+    return Part(Path(path), segment, first, last, size, mtime_ns, rank)
 
 
 def _problem(part: Part | None) -> tuple[str, str] | None:
@@ -172,15 +174,19 @@ def known_problem(part: Part) -> str:
 
 
 def _without_covered(parts: list[Part]) -> list[Part]:
-    """Drop files whose range lies inside a wider one of the same segment (left by a dying compaction)."""
+    """Drop files whose range lies inside a wider one of the same segment and process.
+
+    A compaction leaves them when it dies.
+    """
     ordered = sorted(parts, key=lambda part: (part.segment, part.first, -part.last, part.path))
     kept: list[Part] = []
-    reached: dict[int, int] = {}
+    reached: dict[tuple[int, int], int] = {}
     for part in ordered:
         named = parse_part_name(part.path.name) is not None
-        if named and part.last <= reached.get(part.segment, part.last - 1):
+        source = (part.segment, part.rank)
+        if named and part.last <= reached.get(source, part.last - 1):
             continue
         if named:
-            reached[part.segment] = part.last
+            reached[source] = part.last
         kept.append(part)
     return kept

@@ -2,27 +2,49 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from uwml_core.runlog.environment import code_revision, package_versions, plain_config
+from uwml_core.runlog.jobs import JobMaker, RankJobMaker
 from uwml_core.runlog.parts import remove_leftovers
-from uwml_core.runlog.runfile import RUN_FILE, RunFile, RunLock, check_run_id, utc_now
+from uwml_core.runlog.runfile import RUN_FILE, RunFile, RunLock, check_run_id, rank_lock, utc_now
 from uwml_core.weighting import direction_names
 
 
 @dataclass
 class OpenRun:
-    """A run that this process may write: its run.json, its lock, and the segment that begins now."""
+    """A run that this process may write: its run.json, its lock, and the segment that begins now.
+
+    ``seat`` tells the processes behind the first that run.json speaks of the segment they belong to; None
+    where there is one process.
+    """
 
     runfile: RunFile
     lock: RunLock
     segment: int
     first_step: int
+    world_size: int = 1
+    seat: RunLock | None = None
+
+    def maker(self, directions: tuple[str, str]) -> JobMaker | RankJobMaker:
+        """What turns this process's records into part files."""
+        return JobMaker(self.segment, directions, rank_count=self.world_size)
+
+    def release(self) -> None:
+        """Give the run free; a second call does nothing."""
+        for lock in (self.seat, self.lock):
+            if lock is not None:
+                lock.release()
+
+    def take_seat(self) -> Self:
+        """Let the other processes in, once run.json is written; returns itself."""
+        if self.world_size > 1:
+            self.seat = RunLock(self.runfile.folder, rank_lock(0))
+        return self
 
     def restore(self) -> None:
         """Bring back a run folder that vanished; the logs folder itself must be there.
@@ -33,8 +55,10 @@ class OpenRun:
         folder = self.runfile.folder
         if not (folder / RUN_FILE).exists():
             folder.mkdir(exist_ok=True)
-            self.lock.release()
+            self.release()
             self.lock = RunLock(folder)
+            self.runfile.save()
+            self.take_seat()
         self.runfile.save()
 
 
@@ -43,7 +67,7 @@ def new_run_id() -> str:
     return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
-def create_run(root: Path, run_id: str | None, **described: Any) -> OpenRun:
+def create_run(root: Path, run_id: str | None, *, world_size: int = 1, **described: Any) -> OpenRun:
     """Make ``root/run_id`` and its run.json.
 
     Raises:
@@ -59,12 +83,12 @@ def create_run(root: Path, run_id: str | None, **described: Any) -> OpenRun:
         raise ValueError(
             f"run_id={folder.name!r} exists in {root}; pass resume_from_step to continue it or another run_id"
         )
-    runfile = RunFile(folder, _content(folder.name, **described))
+    runfile = RunFile(folder, _content(folder.name, world_size, **described))
     runfile.save()
-    return OpenRun(runfile, lock, 0, 0)
+    return OpenRun(runfile, lock, 0, 0, world_size).take_seat()
 
 
-def _content(run_id: str, **described: Any) -> dict[str, Any]:
+def _content(run_id: str, world_size: int, **described: Any) -> dict[str, Any]:
     modalities = tuple(described["modalities"])
     now = utc_now()
     return {
@@ -82,11 +106,20 @@ def _content(run_id: str, **described: Any) -> dict[str, Any]:
         "data_fingerprint": described["data_fingerprint"],
         "parent": described["parent"],
         "total_steps": described["total_steps"],
-        "segments": [{"segment": 0, "first_step": 0, "started_at": now}],
+        "segments": [_segment(0, 0, now, world_size)],
     }
 
 
-def resume_run(root: Path, run_id: str | None, first_step: int) -> OpenRun:
+def _segment(segment: int, first_step: int, started_at: str, world_size: int) -> dict[str, Any]:
+    return {
+        "segment": segment,
+        "first_step": first_step,
+        "started_at": started_at,
+        "world_size": world_size,
+    }
+
+
+def resume_run(root: Path, run_id: str | None, first_step: int, *, world_size: int = 1) -> OpenRun:
     """Open a new segment of an existing run, whose steps begin at ``first_step``.
 
     Readers then drop steps of earlier segments from there on; the rest of run.json stays.
@@ -107,20 +140,9 @@ def resume_run(root: Path, run_id: str | None, first_step: int) -> OpenRun:
         runfile = RunFile.load(folder)
         remove_leftovers(folder)
         segments = runfile.content["segments"]
-        segment = {"segment": len(segments), "first_step": first_step, "started_at": utc_now()}
+        segment = _segment(len(segments), first_step, utc_now(), world_size)
         runfile.save(status="running", segments=[*segments, segment])
     except BaseException:
         lock.release()
         raise
-    return OpenRun(runfile, lock, len(segments), first_step)
-
-
-def open_for_writing(
-    root: str | os.PathLike[str], run_id: str | None, resume_from_step: int | None, **described: Any
-) -> OpenRun:
-    """Continue a run where a step is given, make one otherwise."""
-    # absolute, so that a later change of directory does no harm
-    folder = Path(root).expanduser().absolute()
-    if resume_from_step is None:
-        return create_run(folder, run_id, **described)
-    return resume_run(folder, run_id, int(resume_from_step))
+    return OpenRun(runfile, lock, len(segments), first_step, world_size).take_seat()

@@ -1,8 +1,9 @@
 """Part files: their names, and writing one so that a reader sees all of it or nothing.
 
-``part-<segment>-<first>-<last>.parquet``: first and last are steps for ``steps``, ``pairs``,
-``snapshots`` and ``neighbors``. Of ``evals``, ``ranks`` and ``events`` several parts may belong to one
-step, so there they are row numbers within the segment.
+``part-<segment>-<first>-<last>.parquet``, and ``part-<segment>r<rank>-...`` of the processes behind the
+first: first and last are steps for ``steps``, ``pairs``, ``snapshots`` and ``neighbors``. Of ``evals``,
+``ranks`` and ``events`` several parts may belong to one step, so there they are row numbers within the
+segment.
 """
 
 from __future__ import annotations
@@ -20,25 +21,29 @@ from uwml_core.runlog.schema import Table
 
 STEP_NAMED = frozenset({"steps", "pairs", "snapshots", "neighbors"})
 
-_NAME = re.compile(r"part-(\d+)-(-?\d+)-(-?\d+)\.parquet")
+_NAME = re.compile(r"part-(\d+)(?:r(\d+))?-(-?\d+)-(-?\d+)\.parquet")
 
 
 class PartName(NamedTuple):
-    """Segment, and first and last step or row, of a part file."""
+    """Segment, first and last step or row, and process, of a part file."""
 
     segment: int
     first: int
     last: int
+    rank: int = 0
 
 
-def part_name(segment: int, first: int, last: int) -> str:
+def part_name(segment: int, first: int, last: int, rank: int = 0) -> str:
     """File name of a part.
 
     Example:
         >>> part_name(0, 100, 199)
         'part-0000-000000100-000000199.parquet'
+        >>> part_name(0, 100, 199, rank=1)
+        'part-0000r1-000000100-000000199.parquet'
     """
-    return f"part-{segment:04d}-{first:09d}-{last:09d}.parquet"
+    process = f"r{rank}" if rank else ""
+    return f"part-{segment:04d}{process}-{first:09d}-{last:09d}.parquet"
 
 
 def parse_part_name(name: str) -> PartName | None:
@@ -46,12 +51,15 @@ def parse_part_name(name: str) -> PartName | None:
 
     Example:
         >>> parse_part_name("part-0000-000000100-000000199.parquet")
-        PartName(segment=0, first=100, last=199)
+        PartName(segment=0, first=100, last=199, rank=0)
         >>> parse_part_name("part-0000--00000001--00000001.parquet").first
         -1
     """
     match = _NAME.fullmatch(name)
-    return PartName(*map(int, match.groups())) if match else None
+    if match is None:
+        return None
+    segment, rank, first, last = (int(text or 0) for text in match.groups())
+    return PartName(segment, first, last, rank)
 
 
 def write_parquet(table: pa.Table, path: Path, spec: Table) -> None:

@@ -7,15 +7,17 @@ import fcntl
 import json
 import os
 import re
+import time
 import weakref
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from uwml_core.runlog.schema import SCHEMA_VERSION
 
 RUN_FILE = "run.json"
 LOCK_FILE = "run.lock"
+_GLANCE_S = 0.2
 CLOSED_STATUSES = ("finished", "stopped", "failed")
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -43,6 +45,11 @@ def check_run_id(run_id: str) -> str:
             "beginning with a letter or digit and without '..'"
         )
     return run_id
+
+
+def rank_lock(rank: int) -> str:
+    """Name of the file that a process of several locks."""
+    return f"run.r{rank}.lock"
 
 
 def utc_now() -> str:
@@ -95,27 +102,50 @@ class RunFile:
 
 
 class RunLock:
-    """Exclusive lock on ``run.lock``; the system releases it when the process dies.
+    """Exclusive lock on a file of the run; the system releases it when the process dies.
+
+    Args:
+        folder: the run's folder.
+        name: the file, made when missing.
 
     Raises:
         RunInUseError: if another writer, in this process or any other, holds it.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._file = (folder / LOCK_FILE).open("wb")
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self._file.close()
-            raise RunInUseError(
-                f"run {folder.name!r} is being written by another process; wait until it ends or start "
-                "another run"
-            ) from error
+    def __init__(self, folder: Path, name: str = LOCK_FILE) -> None:
+        self._file = (folder / name).open("wb")
+        # is_held takes the lock for an instant, which is no other writer
+        end = time.monotonic() + _GLANCE_S
+        while not _flocked(self._file, fcntl.LOCK_EX):
+            if time.monotonic() >= end:
+                self._file.close()
+                raise RunInUseError(
+                    f"run {folder.name!r} is being written by another process; wait until it ends or start "
+                    "another run"
+                )
+            time.sleep(0.01)
         _held.add(self)
 
     def release(self) -> None:
         """Give the run free; a second call does nothing."""
         self._file.close()
+
+
+def is_held(folder: Path, name: str) -> bool:
+    """Whether somebody holds the lock on a file of the run."""
+    try:
+        with (folder / name).open("rb") as file:
+            return not _flocked(file, fcntl.LOCK_SH)
+    except FileNotFoundError:
+        return False
+
+
+def _flocked(file: IO[bytes], kind: int) -> bool:
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 # A forked data loader would otherwise keep the lock of a killed trainer until it dies itself.

@@ -7,7 +7,6 @@ import warnings
 import weakref
 
 from uwml_core.runlog.buffer import RecordBuffer
-from uwml_core.runlog.jobs import JobMaker
 from uwml_core.runlog.opening import OpenRun
 from uwml_core.runlog.thread import WriterThread
 
@@ -24,7 +23,7 @@ class Session:
     """One open run with its buffer and writer thread.
 
     Attributes:
-        opened: the run's folder, run.json, lock and segment.
+        opened: the run's folder, run.json, locks and segment.
         directions: names of both directions, from run.json.
         put: hands a record to the writer thread; blocks while too many wait.
         step: last step logged; the one before the segment's first at the beginning.
@@ -39,7 +38,7 @@ class Session:
         self._buffer = RecordBuffer(batch=flush_steps, capacity=4 * flush_steps)
         self._thread = WriterThread(
             self._buffer,
-            JobMaker(opened.segment, self.directions),
+            opened.maker(self.directions),
             opened.runfile,
             flush_seconds=flush_seconds,
             restore=opened.restore,
@@ -77,7 +76,7 @@ class Session:
         self._closed = True
         _open.discard(self)
         self._thread.finish(status)
-        self.opened.lock.release()
+        self.opened.release()
         self._report()
         return True
 

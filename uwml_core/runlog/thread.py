@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from uwml_core.runlog.buffer import RecordBuffer
-from uwml_core.runlog.jobs import Backlog, Job, JobMaker
+from uwml_core.runlog.jobs import Backlog, Job, JobMaker, RankJobMaker
 from uwml_core.runlog.records import EventRecord, Record
 from uwml_core.runlog.runfile import RunFile
 
@@ -43,7 +43,7 @@ class WriterThread(threading.Thread):
     def __init__(
         self,
         buffer: RecordBuffer,
-        maker: JobMaker,
+        maker: JobMaker | RankJobMaker,
         runfile: RunFile,
         *,
         flush_seconds: float,

@@ -11,10 +11,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from uwml_core.runlog.arrays import kept
+from uwml_core.runlog.attaching import open_for_writing
 from uwml_core.runlog.items import write_items
 from uwml_core.runlog.nearest import Nearest
 from uwml_core.runlog.null import NullLogger
-from uwml_core.runlog.opening import open_for_writing
 from uwml_core.runlog.records import EventRecord, Record, StepRecord
 from uwml_core.runlog.rows import (
     Metric,
@@ -55,10 +55,14 @@ class RunLogger(SnapshotLog):
         flush_seconds, flush_steps: a part is written at least that often.
         total_steps: optimizer steps planned.
         strict: raise ``TelemetryError`` at the next call instead of warning.
+        rank, world_size: which of how many processes that train together this is. Rank 0 writes the run;
+            the others wait for it, then add their share of ``pairs`` and nothing else, so each is given
+            its own part of the batch, and what they are told besides is left out.
 
     Raises:
-        ValueError: for an unsafe or taken run id, or nothing to resume.
+        ValueError: for an unsafe or taken run id, nothing to resume, or ranks that disagree.
         RunInUseError: if another writer holds the run.
+        TimeoutError: if rank 0 does not open the run in time.
 
     Example:
         >>> import tempfile
@@ -85,6 +89,8 @@ class RunLogger(SnapshotLog):
         flush_steps: int = 100,
         total_steps: int | None = None,
         strict: bool = False,
+        rank: int = 0,
+        world_size: int = 1,
     ) -> None:
         if not flush_seconds > 0 or flush_steps < 1:
             raise ValueError(
@@ -92,12 +98,15 @@ class RunLogger(SnapshotLog):
             )
         described = {"name": name, "modalities": modalities, "config": config, "seed": seed}
         described |= {"data_fingerprint": data_fingerprint, "parent": parent, "total_steps": total_steps}
-        opened = open_for_writing(root, run_id, resume_from_step, **described)
+        opened = open_for_writing(
+            root, run_id, resume_from_step, rank=rank, world_size=world_size, **described
+        )
         self._session = Session(opened, flush_seconds=flush_seconds, flush_steps=flush_steps, strict=strict)
         warm_up(self._session.directions)
         self.path: Path = opened.runfile.folder
         self.run_id: str = opened.runfile.content["run_id"]
         self.directions = self._session.directions
+        self.rank = rank
         self._began = self._last_call = time.perf_counter()
         self._timed = False
         self._telemetry_time_ms: float | None = None
@@ -211,9 +220,11 @@ class RunLogger(SnapshotLog):
         """Write the data set's items once, beside the runs; see ``items.write_items`` for the arguments.
 
         Returns:
-            The data fingerprint, which run.json then carries.
+            The data fingerprint, which run.json then carries; behind rank 0 the one given, if any.
         """
         self._session.check()
+        if self.rank:
+            return described.get("fingerprint") or ""
         fingerprint = write_items(self.path.parent, **described)
         # the writer thread saves it with its next heartbeat
         self._session.opened.runfile.content["data_fingerprint"] = fingerprint
@@ -264,5 +275,5 @@ class RunLogger(SnapshotLog):
         self._session.check()
         # what happens between two steps is not part of the next one's time
         self._timed = False
-        if record is not None:
+        if record is not None and not self.rank:
             self._session.put(record)
