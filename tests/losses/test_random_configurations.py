@@ -41,6 +41,7 @@ CHOICES: dict[str, list[Any]] = {
     "hn_beta": [0.0, 0.25, 3.0],
     "memory_batches": [0, 0, 1, 2],
     "memory_modalities": ["both", "text"],
+    "accumulate_batches": [1, 2, 4],
 }
 # times ten blocks and three batches each: ten thousand
 PER_BLOCK = 340

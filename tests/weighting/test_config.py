@@ -40,6 +40,7 @@ OUTSIDE = {
     "hn_beta": [-0.1],
     "memory_batches": [-1, 1.5],
     "memory_modalities": ["image"],
+    "accumulate_batches": [0, 1.5],
     "total_steps": [0, 1.5],
 }
 EDGES = {
@@ -54,6 +55,7 @@ EDGES = {
     "window": [1],
     "smoothing": [0.0],
     "min_weight": [0.0, 0.499],
+    "accumulate_batches": [1, 64],
     "triplet_margin": [0.0],
     "total_steps": [None, 1],
     "temperature_end": [None, 1e-3],
@@ -101,7 +103,7 @@ def test_round_trip_through_json() -> None:
 def test_unknown_key_names_the_nearest() -> None:
     with pytest.raises(ValueError, match=r"loss.temprature is not a known setting; did you mean loss.temp"):
         UWMLConfig.from_dict({"temprature": 1})
-    with pytest.raises(ValueError, match=r"loss.zzz is not a known setting; known: base, center"):
+    with pytest.raises(ValueError, match=r"loss.zzz is not a known setting; known: accumulate_batches, base"):
         UWMLConfig.from_dict({"zzz": 1})
 
 

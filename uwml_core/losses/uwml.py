@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -16,12 +15,13 @@ from uwml_core.losses.diagnostics import StepDiagnostics
 from uwml_core.losses.functional import base_terms
 from uwml_core.losses.fused import fused_infonce_terms, fusible
 from uwml_core.losses.logits import Logits, Number, bias_of, learnable_logits, scale_of
-from uwml_core.losses.memory import MemoryQueue, similarities
+from uwml_core.losses.memory import similarities
 from uwml_core.losses.report import StepReading, StepTensors, flat_logs, read_step, step_diagnostics
 from uwml_core.losses.schedule import Stage, depends_on_progress, stage_at
 from uwml_core.losses.similarity import rescaled_rows, row_norms, same_label_mask, unit_rows
+from uwml_core.losses.state import LossState
 from uwml_core.losses.weigh import combine, direction_factors, weigh
-from uwml_core.weighting import DirectionController, UWMLConfig
+from uwml_core.weighting import UWMLConfig
 
 
 class UWMLLoss(nn.Module):
@@ -38,7 +38,9 @@ class UWMLLoss(nn.Module):
     ``sigmoid`` learns its scale (10) and bias (-10) unless both are given with the call.
 
     Each forward in training mode is one step and advances schedule, controller and memory after it; in
-    ``eval()`` nothing advances. ``memory_batches`` earlier batches are further negatives, without gradient.
+    ``eval()`` nothing advances. With ``accumulate_batches`` = k each k-th does: for trainers that call the
+    loss k times per optimizer step with the same batch, other rows of it in the graph each time.
+    ``memory_batches`` earlier batches are further negatives, without gradient.
 
     Args:
         config: a ``UWMLConfig``, a mapping of its fields, or None for the defaults.
@@ -81,10 +83,8 @@ class UWMLLoss(nn.Module):
         self.config = UWMLConfig.from_dict({**base, **overrides})
         self.validate, self.detach_weights = validate, detach_weights
         self.last = None
-        self._step, self._next_label, self._warned = 0, 0, False
+        self._state, self._warned = LossState(self.config), False
         self._fused = detach_weights and fusible(self.config)
-        self._memory = MemoryQueue(self.config.memory_batches, self.config.memory_modalities)
-        self._controller = DirectionController.from_config(self.config)
         self.logit_scale, self.logit_bias = learnable_logits(self.config)
 
     @property
@@ -94,8 +94,8 @@ class UWMLLoss(nn.Module):
 
     @property
     def step(self) -> int:
-        """Training forwards done so far."""
-        return self._step
+        """Optimizer steps done so far."""
+        return self._state.step
 
     @property
     def last_logs(self) -> dict[str, float]:
@@ -113,6 +113,7 @@ class UWMLLoss(nn.Module):
         labels: Any = None,
         item_ids: Any = None,
         progress: float | None = None,
+        whole_step: bool = False,
         **ignored: Any,
     ) -> torch.Tensor | dict[str, torch.Tensor]:
         """Loss of one batch; ``last`` then tells what happened in it.
@@ -128,6 +129,7 @@ class UWMLLoss(nn.Module):
                 the pairs by a running counter.
             item_ids: ``[batch]`` ids of the pairs, which the memory queue keeps with them.
             progress: t in [0, 1] for this call, in place of steps done / ``total_steps``.
+            whole_step: this call is an optimizer step of its own, whatever ``accumulate_batches`` says.
             **ignored: other arguments that trainers pass to a loss.
 
         Returns:
@@ -138,7 +140,7 @@ class UWMLLoss(nn.Module):
         """
         checks.check_features(image_features, text_features)
         checks.check_item_ids(item_ids, image_features.shape[0])
-        checks.check_memory(image_features.shape[1], self._memory.dim)
+        checks.check_memory(image_features.shape[1], self._state.memory.dim)
         checks.check_logit("logit_scale", logit_scale)
         checks.check_logit("logit_bias", logit_bias)
         stage = self._stage(checks.check_progress(progress))
@@ -154,7 +156,7 @@ class UWMLLoss(nn.Module):
                 reading = read_step(step)
                 if reading.no_negative_count.min() == len(step.labels):
                     checks.refuse_without_negatives(step.labels.tolist(), self.config.false_negative_margin)
-            direction_weight = self._advance(reading, step, item_ids)
+            direction_weight = self._advance(reading, step, item_ids, whole_step=whole_step)
             if self.config.combination == "add":
                 step = self._weighed(step, stage, direction_weight)
                 reading = read_step(step)
@@ -166,34 +168,25 @@ class UWMLLoss(nn.Module):
             stage,
             self.config,
             direction_weight=direction_weight,
-            gap_window=self._controller.window_means(),
+            gap_window=self._state.controller.window_means(),
         )
         return {"contrastive_loss": loss} if output_dict else loss
 
     def reset_memory(self) -> None:
         """Forget the batches in the memory queue."""
-        self._memory.clear()
+        self._state.memory.clear()
 
     def get_extra_state(self) -> dict[str, Any]:
         """Step, label counter, controller and memory, as ``torch.load(weights_only=True)`` takes them."""
-        controller = self._controller.state_dict()
-        memory = self._memory.state_dict()
-        return {
-            "step": self._step,
-            "next_label": self._next_label,
-            "controller": controller,
-            "memory": memory,
-        }
+        return self._state.state_dict()
 
     def set_extra_state(self, state: Any) -> None:
         """Continue from a ``get_extra_state``, bit for bit."""
-        self._step, self._next_label = int(state["step"]), int(state["next_label"])
-        self._controller.load_state_dict(state["controller"])
-        self._memory.load_state_dict(state.get("memory", ()))
+        self._state.load_state_dict(state)
 
     def _stage(self, progress: float | None) -> Stage:
         if progress is None and self.config.total_steps is not None:
-            progress = min(self._step / self.config.total_steps, 1.0)
+            progress = min(self._state.step / self.config.total_steps, 1.0)
         if progress is None and not self._warned and depends_on_progress(self.config):
             self._warned = True
             warnings.warn(
@@ -218,7 +211,7 @@ class UWMLLoss(nn.Module):
     ) -> StepTensors:
         batch, device = image.shape[0], image.device
         if labels is None:
-            known, same = torch.arange(self._next_label, self._next_label + batch, device=device), None
+            known, same = torch.arange(batch, device=device) + self._state.next_label, None
         else:
             known = checks.check_labels(labels, batch, device)
             same = same_label_mask(known)
@@ -229,7 +222,7 @@ class UWMLLoss(nn.Module):
             return StepTensors(terms, weighted, norms, known, distinct, logits)
         if same is None:
             same = torch.eye(batch, dtype=torch.bool, device=device)
-        units, memory = (unit_rows(image), unit_rows(text)), self._memory.remembered(image)
+        units, memory = (unit_rows(image), unit_rows(text)), self._state.memory.remembered(image)
         candidates = similarities(*units, same, memory, known, numbered=distinct)
         sides = both_directions(*candidates, self.config)
         terms = base_terms(sides, self.config, *logits, detach=self.detach_weights)
@@ -260,17 +253,19 @@ class UWMLLoss(nn.Module):
         checks.check_logit_value("logit_bias", reading.bias)
         return rescaled_rows(image), rescaled_rows(text)
 
-    def _advance(self, reading: StepReading, step: StepTensors, item_ids: Any) -> tuple[float, float]:
-        # The controller skips a gap that is not a number and returns the weights in force.
-        gaps = reading.gap.tolist() if self.training else (math.nan, math.nan)
-        weights = self._controller.update(dict(zip(self.directions, gaps, strict=True)))
-        if self.training:
-            self._step += 1
-            self._next_label += step.labels.shape[0] if step.distinct else 0
+    def _advance(
+        self, reading: StepReading, step: StepTensors, item_ids: Any, *, whole_step: bool
+    ) -> tuple[float, float]:
+        state = self._state
+        if not self.training:
+            return state.weights()
+        weights = state.call(reading.gap, whole_step=whole_step)
+        if state.step_complete:
+            state.step += 1
+            state.next_label += step.labels.shape[0] if step.distinct else 0
             if self.config.memory_batches and step.units is not None and reading.sound:
-                self._memory.push(*step.units, step.labels, item_ids, numbered=step.distinct)
-        first, second = (weights[direction] for direction in self.directions)
-        return first, second
+                state.memory.push(*step.units, step.labels, item_ids, numbered=step.distinct)
+        return weights
 
 
 def _at_least_float32(features: torch.Tensor) -> torch.Tensor:

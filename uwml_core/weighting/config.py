@@ -10,7 +10,9 @@ from typing import Any
 from uwml_core.weighting.direction import direction_names
 from uwml_core.weighting.parameters import PARAMETERS, Parameter
 
-_INTEGERS = frozenset({"topk", "memory_batches", "window", "update_every", "total_steps"})
+_INTEGERS = frozenset(
+    {"topk", "memory_batches", "accumulate_batches", "window", "update_every", "total_steps"}
+)
 _OPTIONAL = frozenset({"false_negative_margin", "temperature_end", "total_steps"})
 # With a margin scale the center is a multiple of it, which no cosine bounds.
 _SCALED_CENTER = Parameter(meaning=PARAMETERS["center"].meaning, low=-2000.0, high=2000.0)
@@ -79,6 +81,7 @@ class UWMLConfig:
     negative_polynomial: tuple[float, ...] = (0.03, -0.4, 0.9)
     memory_batches: int = 0
     memory_modalities: str = "both"
+    accumulate_batches: int = 1
     modalities: tuple[str, str] = ("image", "text")
     total_steps: int | None = None
 

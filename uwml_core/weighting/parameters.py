@@ -120,5 +120,8 @@ PARAMETERS: Mapping[str, Parameter] = {
         meaning=mark("which modalities the memory keeps: both, or the second alone"),
         choices=MEMORY_MODALITIES,
     ),
+    "accumulate_batches": Parameter(
+        meaning=mark("calls of the loss per optimizer step, or chunks in which a batch is encoded"), low=1
+    ),
     "total_steps": Parameter(meaning=mark("optimizer steps of the whole training"), low=1),
 }
