@@ -83,10 +83,7 @@ def pairs_table(records: Sequence[StepRecord], directions: Directions) -> pa.Tab
     repeated = {name: np.tile(np.repeat(values, sizes), 2)[order] for name, values in per_step.items()}
     epoch_known = np.repeat([record.epoch is not None for record in records], 2 * sizes)
     item, caption, known = _batch_columns(records, sizes)
-    floats = {
-        name: joined([getattr(record.last, name) for record in records], 1).ravel()[order].astype(np.float32)
-        for name in _ANCHOR_FLOATS
-    }
+    floats, given = _anchor_floats(records, sizes, order)
     negative, has_negative = _negatives(records, sizes, order)
     remembered, is_known = _memory_items(records)
     candidate, named = np.append(item, remembered), np.append(np.ones(len(item), np.bool_), is_known)
@@ -102,10 +99,28 @@ def pairs_table(records: Sequence[StepRecord], directions: Directions) -> pa.Tab
         "negative_caption": columns.numbers(
             captions[negative], pa.int16(), has_negative & has_caption[negative]
         ),
-        **{name: columns.numbers(values, pa.float32()) for name, values in floats.items()},
+        **{name: columns.numbers(values, pa.float32(), given[name]) for name, values in floats.items()},
         "suspected_false_negative": columns.booleans(_suspected(floats)),
     }
     return columns.table(built, PAIRS.schema(directions))
+
+
+def _anchor_floats(
+    records: Sequence[StepRecord], sizes: NDArray[Any], order: NDArray[np.intp]
+) -> tuple[dict[str, NDArray[np.float32]], dict[str, NDArray[np.bool_] | None]]:
+    """The rows' floats, and where each was given; None where all were."""
+    floats: dict[str, NDArray[np.float32]] = {}
+    given: dict[str, NDArray[np.bool_] | None] = {}
+    for name in _ANCHOR_FLOATS:
+        values = [getattr(record.last, name) for record in records]
+        known = np.array([value is not None for value in values])
+        filled = [
+            np.full((2, size), np.nan, np.float32) if value is None else value
+            for value, size in zip(values, sizes, strict=True)
+        ]
+        floats[name] = joined(filled, 1).ravel()[order].astype(np.float32)
+        given[name] = None if known.all() else np.tile(np.repeat(known, sizes), 2)[order]
+    return floats, given
 
 
 def _step_major(sizes: NDArray[Any]) -> NDArray[np.intp]:

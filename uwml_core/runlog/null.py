@@ -19,6 +19,9 @@ class NullLogger:
     def log_step(self, last: Any, **values: Any) -> None:
         """Do nothing."""
 
+    def log_similarities(self, sim: Any, **values: Any) -> None:
+        """Do nothing."""
+
     def log_eval(self, *values: Any, **named: Any) -> None:
         """Do nothing."""
 

@@ -95,12 +95,13 @@ def check_batch(last: Any, directions: tuple[str, str], item_ids: Any, captions:
         raise ValueError(
             f"last has directions {tuple(last.directions)}; this run's modalities give {directions}"
         )
-    _check_length("item_ids", item_ids, last.batch_size)
+    check_length("item_ids", item_ids, last.batch_size)
     if captions is not None:
-        _check_length("captions", captions, last.batch_size)
+        check_length("captions", captions, last.batch_size)
 
 
-def _check_length(name: str, values: Any, batch: int) -> None:
+def check_length(name: str, values: Any, batch: int) -> None:
+    """Raise a ValueError unless there is one value per pair."""
     # the length of a tensor costs 10 us in a cold cache, its shape 1 us
     length = values.shape[0] if hasattr(values, "shape") else len(values)
     if length != batch:

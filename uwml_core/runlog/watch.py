@@ -33,7 +33,9 @@ class StepWatch:
         return [_event(record, "phase", "info", message, phase=record.phase, before=before)]
 
     def _finite_event(self, record: StepRecord) -> list[EventRecord]:
-        watched = {"loss": record.last.loss, "gradient_norm": record.scalars.get("gradient_norm")}
+        # a loop with a loss of its own logs it as a scalar
+        loss = record.scalars.get("loss", record.last.loss)
+        watched = {"loss": loss, "gradient_norm": record.scalars.get("gradient_norm")}
         bad = {name: v for name, v in watched.items() if v is not None and not math.isfinite(v)}
         if bad and self._bad_since is None:
             self._bad_since = record.step

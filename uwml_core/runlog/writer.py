@@ -27,13 +27,14 @@ from uwml_core.runlog.rows import (
 )
 from uwml_core.runlog.runfile import CLOSED_STATUSES, RunInUseError
 from uwml_core.runlog.session import Session, TelemetryError, TelemetryWarning
+from uwml_core.runlog.similarity_log import SimilarityLog
 from uwml_core.runlog.snapshot_log import SnapshotLog
 from uwml_core.runlog.warmup import warm_up
 
 __all__ = ["Nearest", "NullLogger", "RunInUseError", "RunLogger", "TelemetryError", "TelemetryWarning"]
 
 
-class RunLogger(SnapshotLog):
+class RunLogger(SimilarityLog, SnapshotLog):
     """Writes the run log of one training run into ``root/run_id``.
 
     A thread turns what is logged into Parquet parts that can be read at once. Errors there (full disk,
