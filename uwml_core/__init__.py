@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from uwml_core.losses import StepDiagnostics, UWMLLoss
+    from uwml_core.losses import StepDiagnostics, UWMLLoss, cached_backward
     from uwml_core.runlog.reader import Run, list_runs, open_run
     from uwml_core.runlog.writer import NullLogger, RunLogger
     from uwml_core.weighting import DirectionController, UWMLConfig, difficulty_weight
@@ -20,6 +20,7 @@ _HOME = {
     "StepDiagnostics": "uwml_core.losses",
     "UWMLConfig": "uwml_core.weighting",
     "UWMLLoss": "uwml_core.losses",
+    "cached_backward": "uwml_core.losses",
     "difficulty_weight": "uwml_core.weighting",
     "list_runs": "uwml_core.runlog.reader",
     "open_run": "uwml_core.runlog.reader",
@@ -33,6 +34,7 @@ __all__ = [
     "StepDiagnostics",
     "UWMLConfig",
     "UWMLLoss",
+    "cached_backward",
     "difficulty_weight",
     "list_runs",
     "open_run",
