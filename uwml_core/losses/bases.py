@@ -62,7 +62,7 @@ def _reweighted(side: Candidates, scale: float | torch.Tensor, *, alpha: float, 
     raised, weights = (
         torch.where(side.excluded, fill, factor * scale * side.similarity) for factor in (1.0 + beta, beta)
     )
-    negatives = raised.logsumexp(1) - weights.logsumexp(1) + count.clamp(min=1).log()
+    negatives = raised.logsumexp(1) - weights.logsumexp(1) + count.clamp(min=1).to(raised.dtype).log()
     log_odds = negatives - side.positive * scale
     with torch.no_grad():
         slopes = (1.0 + beta) * raised.softmax(1) - beta * weights.softmax(1)
