@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-COMMANDS = ("demo", "train", "app", "losses", "project")
+COMMANDS = ("demo", "train", "app", "losses", "project", "diagnose-embeddings")
 
 _PACKAGE = Path(__file__).parent
 
@@ -24,7 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         Exit code: 0 done, 2 an error that the user can mend (told in one line), 128 + n ended by signal n.
     """
-    modules = {name: importlib.import_module(f"uwml_core.commands.{name}") for name in COMMANDS}
+    modules = {
+        name: importlib.import_module(f"uwml_core.commands.{name.replace('-', '_')}") for name in COMMANDS
+    }
     options = _parser(modules).parse_args(arguments)
     try:
         return int(modules[options.command].run(options))

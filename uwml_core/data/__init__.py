@@ -1,6 +1,6 @@
 """Image-text and clip-text pairs: one Parquet reader, the shipped sample sets, reproducible batches."""
 
-from uwml_core.data.dataset import PairDataset
+from uwml_core.data.dataset import CaptionedItems, PairDataset
 from uwml_core.data.errors import DataError
 from uwml_core.data.loading import load_pairs, load_sample
 from uwml_core.data.samples import SAMPLES, sample_path
@@ -10,6 +10,7 @@ from uwml_core.data.selection import LANGUAGES, parse_only
 __all__ = [
     "LANGUAGES",
     "SAMPLES",
+    "CaptionedItems",
     "DataError",
     "PairDataset",
     "draw_captions",

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,26 @@ from uwml_core.data.pictures import thumbnail
 from uwml_core.runlog.items import data_fingerprint
 
 Ints = npt.NDArray[np.int64]
+
+
+class CaptionedItems(Protocol):
+    """What an evaluation asks of items with captions, whatever their embeddings are made of."""
+
+    @property
+    def item_ids(self) -> Ints:
+        """Number of each row in the run log, ``[n]``."""
+
+    @property
+    def labels(self) -> npt.NDArray[np.integer[Any]]:
+        """What each row shows, ``[n]``; equal ones are never negatives of each other."""
+
+    @property
+    def groups(self) -> Sequence[str]:
+        """Category of each row, ``[n]``."""
+
+    @property
+    def captions(self) -> Sequence[Sequence[str]]:
+        """Texts of each row, at least one."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -98,5 +98,8 @@ def thumbnail(frames: Sequence[bytes]) -> bytes:
 
 
 def _is_small_webp(data: bytes) -> bool:
-    with Image.open(io.BytesIO(data), formats=_FORMATS) as picture:
-        return picture.format == "WEBP" and max(picture.size) <= THUMBNAIL_SIZE
+    try:
+        with Image.open(io.BytesIO(data), formats=_FORMATS) as picture:
+            return picture.format == "WEBP" and max(picture.size) <= THUMBNAIL_SIZE
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+        return False  # decoding says what is wrong

@@ -5,13 +5,14 @@ Shapes: Q queries, C candidates.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from uwml_core.data import PairDataset
+from uwml_core.data import CaptionedItems
 
 RECALL_AT = (1, 5, 10)
 _CHUNK = 1024
@@ -19,6 +20,8 @@ _CHUNK = 1024
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
+# Similarities of some queries, given as a slice of them, to all candidates: [Q, C].
+Similar = Callable[[slice], torch.Tensor]
 Metric = tuple[str | None, str, float, int, float | None]
 
 
@@ -77,7 +80,7 @@ class CaptionCandidates:
         return torch.from_numpy(positive)
 
 
-def caption_candidates(dataset: PairDataset, rows: Ints) -> CaptionCandidates:
+def caption_candidates(dataset: CaptionedItems, rows: Ints) -> CaptionCandidates:
     """Candidates among the captions of some rows of a data set."""
     first: dict[tuple[int, str], tuple[int, int]] = {}
     by_text: dict[str, list[int]] = {}
@@ -126,15 +129,30 @@ def retrieve(
     Returns:
         Picture to caption, and caption to picture.
     """
-    there = [
-        tie_aware_ranks(pictures[part] @ texts.T, candidates.positives(labels[part]))
-        for part in _slices(len(pictures))
+    return rank_both(
+        lambda part: pictures[part] @ texts.T, lambda part: texts[part] @ pictures.T, labels, candidates
+    )
+
+
+def rank_both(
+    there: Similar, back: Similar, labels: Ints, candidates: CaptionCandidates
+) -> tuple[Retrieval, Retrieval]:
+    """As ``retrieve``, from similarities that are asked for query by query.
+
+    Args:
+        there: of some pictures to all captions.
+        back: of some captions to all pictures.
+        labels: int64 [P], of the pictures.
+        candidates: the captions.
+    """
+    pictures = [
+        tie_aware_ranks(there(part), candidates.positives(labels[part])) for part in _slices(len(labels))
     ]
-    back = [
-        tie_aware_ranks(texts[part] @ pictures.T, _taken(candidates, part).positives(labels).T)
-        for part in _slices(len(texts))
+    captions = [
+        tie_aware_ranks(back(part), _taken(candidates, part).positives(labels).T)
+        for part in _slices(len(candidates.rows))
     ]
-    return _joined(there), _joined(back)
+    return _joined(pictures), _joined(captions)
 
 
 def rsum(metrics: list[Metric]) -> Metric:

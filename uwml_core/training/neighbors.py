@@ -5,11 +5,13 @@ Shapes: Q queries, C candidates, D dimensions, P probes, k candidates kept.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from uwml_core.data import PairDataset
+from uwml_core.data import CaptionedItems
 from uwml_core.runlog.writer import Nearest
 from uwml_core.training.probes import probe_rows
 
@@ -19,6 +21,8 @@ POOL = 4_000
 _CHUNK = 512
 
 Ints = npt.NDArray[np.int64]
+# Similarities of some probes, given as a slice of them, to these places of the pool: [Q, C].
+Similar = Callable[[slice, torch.Tensor], torch.Tensor]
 
 
 def nearest_wrong(
@@ -45,21 +49,26 @@ def nearest_wrong(
         >>> place.item(), similarity.item()
         (1, 0.0)
     """
+    return _nearest_of(lambda part: queries[part] @ candidates.T, query_labels, candidate_labels, k)
+
+
+def _nearest_of(
+    similar: Callable[[slice], torch.Tensor],
+    query_labels: torch.Tensor,
+    candidate_labels: torch.Tensor,
+    k: int = NEAREST,
+) -> tuple[torch.Tensor, torch.Tensor]:
     parts = [
-        _nearest(queries[part], candidates, query_labels[part, None] == candidate_labels, k)
-        for part in (slice(start, start + _CHUNK) for start in range(0, max(len(queries), 1), _CHUNK))
+        _nearest(similar(part), query_labels[part, None] == candidate_labels, k)
+        for part in (slice(start, start + _CHUNK) for start in range(0, max(len(query_labels), 1), _CHUNK))
     ]
     places, similarities = zip(*parts, strict=True)
     return torch.cat(places), torch.cat(similarities)
 
 
-def _nearest(
-    queries: torch.Tensor, candidates: torch.Tensor, same: torch.Tensor, k: int
-) -> tuple[torch.Tensor, torch.Tensor]:
-    similarity = torch.where(same, -torch.inf, queries @ candidates.T).nan_to_num_(
-        -torch.inf, torch.inf, -torch.inf
-    )
-    values, places = similarity.topk(min(k, len(candidates)), dim=1)
+def _nearest(similarity: torch.Tensor, same: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+    similarity = torch.where(same, -torch.inf, similarity).nan_to_num_(-torch.inf, torch.inf, -torch.inf)
+    values, places = similarity.topk(min(k, similarity.shape[1]), dim=1)
     missing = k - values.shape[1]
     values = torch.nn.functional.pad(values, (0, missing), value=-torch.inf)
     return torch.nn.functional.pad(places, (0, missing)), values.masked_fill(values == -torch.inf, torch.nan)
@@ -81,7 +90,7 @@ class NeighborSearch:
         pool: int64 rows of the pool, the probes first.
     """
 
-    def __init__(self, dataset: PairDataset, probes: Ints, rows: Ints, size: int = POOL) -> None:
+    def __init__(self, dataset: CaptionedItems, probes: Ints, rows: Ints, size: int = POOL) -> None:
         others = np.setdiff1d(rows, probes)
         room = max(size - len(probes), 0)
         chosen = probe_rows(dataset, others, room) if room and len(others) else others[:0]
@@ -100,16 +109,27 @@ class NeighborSearch:
         Args:
             pictures, texts: unit-norm float [len(pool), D], of the pool in its order.
         """
-        n, every = self._probes, torch.arange(len(self.pool))
-        positive = (pictures[:n] * texts[:n]).sum(dim=1)
-        return (
-            self._found(pictures[:n], texts, self._texts, positive),
-            self._found(texts[:n], pictures, every, positive),
+        n = self._probes
+        return self.find(
+            lambda part, places: pictures[:n][part] @ texts[places].T,
+            lambda part, places: texts[:n][part] @ pictures[places].T,
+            (pictures[:n] * texts[:n]).sum(dim=1),
         )
 
-    def _found(
-        self, queries: torch.Tensor, pool: torch.Tensor, allowed: torch.Tensor, positive: torch.Tensor
-    ) -> Nearest:
+    def find(self, there: Similar, back: Similar, positive: torch.Tensor) -> tuple[Nearest, Nearest]:
+        """As ``search``, from similarities that are asked for probe by probe.
+
+        Args:
+            there: of some probes' pictures to the captions at these places of the pool.
+            back: of some probes' captions to the pictures there.
+            positive: of each probe's picture to its caption, [P].
+        """
+        return (
+            self._found(there, self._texts, positive),
+            self._found(back, torch.arange(len(self.pool)), positive),
+        )
+
+    def _found(self, similar: Similar, allowed: torch.Tensor, positive: torch.Tensor) -> Nearest:
         labels = self._labels[: self._probes], self._labels[allowed]
-        place, similarity = nearest_wrong(queries, pool[allowed], *labels)
+        place, similarity = _nearest_of(lambda part: similar(part, allowed), *labels)
         return Nearest(self._item_ids[allowed[place].numpy()], similarity, positive)

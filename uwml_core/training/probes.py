@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from uwml_core.data import PairDataset
+from uwml_core.data import CaptionedItems
 from uwml_core.data.sampling import SAMPLE, random_bits
 
 PROBES_PER_SPLIT = 1000
@@ -15,7 +15,7 @@ _SEED = 0
 Ints = npt.NDArray[np.int64]
 
 
-def probe_rows(dataset: PairDataset, rows: Ints, size: int = PROBES_PER_SPLIT) -> Ints:
+def probe_rows(dataset: CaptionedItems, rows: Ints, size: int = PROBES_PER_SPLIT) -> Ints:
     """Up to ``size`` of these rows, each group in proportion, the same at every call.
 
     Args:
