@@ -73,7 +73,7 @@ def _planned_steps(args: Any) -> int | None:
         return None
     per_step: int = args.batch_size * args.world_size * args.accum_freq
     per_epoch: int = args.train_num_samples // per_step
-    return max(1, per_epoch * args.epochs)
+    return max(1, per_epoch * int(args.epochs))
 
 
 def _continue_schedule(loss: UWMLLoss, args: Any) -> None:
