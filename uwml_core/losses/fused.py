@@ -92,9 +92,12 @@ class _SharedExp(torch.autograd.Function):
             row, column = grad / total
             grad_BB = torch.add(row[:, None], column[None, :]).mul_(exp_BB)
             grad_BB.diagonal().copy_((grad * mass).sum(0).neg_())
+            image_grad, text_grad = grad_BB @ text_BD, grad_BB.T @ image_BD
+            # gone before what follows makes room for itself: the peak of a small batch is here
+            del grad_BB
             return (
-                _through_norm(grad_BB @ text_BD, image_BD, norms[0], ctx.scale),
-                _through_norm(grad_BB.T @ image_BD, text_BD, norms[1], 1.0),
+                _through_norm(image_grad, image_BD, norms[0], ctx.scale),
+                _through_norm(text_grad, text_BD, norms[1], 1.0),
                 None,
                 None,
             )
@@ -130,12 +133,13 @@ class _ExpPerDirection(torch.autograd.Function):
             row, column = grad * per_exp
             grad_BB = torch.mul(row_BB, row[:, None]).addcmul_(column_BB, column[None, :])
             grad_BB.diagonal().copy_((grad * mass).sum(0).neg_())
-            image_grad = grad_BB @ text_BD
-            # sum(grad_BB * similarity), without keeping the similarities
+            image_grad, text_grad = grad_BB @ text_BD, grad_BB.T @ image_BD
+            del grad_BB
+            # the sum over grad_BB * similarity, without keeping the similarities
             scale_grad = (image_grad * image_BD).sum() / scale if ctx.needs_input_grad[3] else None
             return (
                 _through_norm(image_grad, image_BD, norms[0], scale),
-                _through_norm(grad_BB.T @ image_BD, text_BD, norms[1], 1.0),
+                _through_norm(text_grad, text_BD, norms[1], 1.0),
                 None,
                 scale_grad,
             )
@@ -167,4 +171,4 @@ def _through_norm(
     # With scaled = scale * x / |x|: dx = (scale / |x|) (g - u (u . g)), u the unit row.
     factor = (scale / norm)[:, None]
     along = (grad_BD * scaled_BD).sum(1, keepdim=True).mul_(factor / scale**2)
-    return grad_BD.mul_(factor).sub_(scaled_BD * along)
+    return grad_BD.mul_(factor).addcmul_(scaled_BD, along, value=-1.0)
