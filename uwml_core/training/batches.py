@@ -49,6 +49,27 @@ class Batch:
     pictures: torch.Tensor
     texts: tuple[torch.Tensor, torch.Tensor]
 
+    def inputs(self, device: torch.device) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """What the encoders take, on a device: pictures, and buckets and offsets of the texts."""
+        buckets, offsets = self.texts
+        return self.pictures.to(device), buckets.to(device), offsets.to(device)
+
+    def chunks(self, count: int) -> list[Batch]:
+        """The batch in so many equal parts, in order; their number divides its size."""
+        return [self._taken(equal_part(len(self.item_ids), number, count)) for number in range(count)]
+
+    def _taken(self, part: slice) -> Batch:
+        buckets, offsets = self.texts
+        ends = torch.cat([offsets, offsets.new_tensor([len(buckets)])])
+        first = ends[part.start]
+        return Batch(
+            item_ids=self.item_ids[part],
+            captions=self.captions[part],
+            labels=self.labels[part],
+            pictures=self.pictures[part],
+            texts=(buckets[first : ends[part.stop]], offsets[part] - first),
+        )
+
 
 class BatchSource:
     """Batches of the training rows as a pure function of seed and step.
@@ -58,27 +79,64 @@ class BatchSource:
         rows: int64 [n], training rows.
         batch_size: pairs per step, clipped to n.
         seed: seed of the run.
+        rank, processes: which of how many equal parts of each batch to give.
+        chunks: in how many equal chunks each process encodes its part.
+
+    Raises:
+        ValueError: if a batch does not divide into that many processes and chunks.
     """
 
-    def __init__(self, corpus: Corpus, rows: Ints, *, batch_size: int, seed: int) -> None:
-        self._corpus, self._rows, self._batch_size, self._seed = corpus, rows, batch_size, seed
+    def __init__(
+        self,
+        corpus: Corpus,
+        rows: Ints,
+        *,
+        batch_size: int,
+        seed: int,
+        rank: int = 0,
+        processes: int = 1,
+        chunks: int = 1,
+    ) -> None:
+        self.corpus, self._rows, self._batch_size, self._seed = corpus, rows, batch_size, seed
         self._labels = corpus.dataset.labels[rows]
         self._order = lru_cache(maxsize=1)(self._epoch)
-        self.steps_per_epoch = len(rows) // min(batch_size, len(rows))
+        whole = min(batch_size, len(rows))
+        _check_divisible(whole, processes, chunks)
+        self.steps_per_epoch = len(rows) // whole
+        self._part = equal_part(whole, rank, processes)
 
     def _epoch(self, epoch: int) -> Ints:
         return epoch_batches(self._seed, epoch, self._rows, self._labels, self._batch_size)
 
     def at(self, step: int) -> Batch:
-        """The batch of a step, counted from 0 over all epochs."""
+        """The batch of a step, counted from 0 over all epochs, or this process's part of it."""
         epoch, index = divmod(step, self.steps_per_epoch)
-        rows = self._order(epoch)[index]
-        dataset = self._corpus.dataset
+        rows = self._order(epoch)[index][self._part]
+        dataset = self.corpus.dataset
         captions = draw_captions(self._seed, epoch, rows, dataset.caption_counts[rows])
         return Batch(
             item_ids=dataset.item_ids[rows],
             captions=captions,
             labels=torch.from_numpy(dataset.labels[rows].astype(np.int64)),
-            pictures=self._corpus.pictures(rows),
-            texts=self._corpus.texts(rows, captions),
+            pictures=self.corpus.pictures(rows),
+            texts=self.corpus.texts(rows, captions),
+        )
+
+
+def equal_part(size: int, number: int, count: int) -> slice:
+    """One of ``count`` equal parts of ``size`` rows, which ``count`` divides.
+
+    Example:
+        >>> equal_part(8, 1, 4)
+        slice(2, 4, None)
+    """
+    share = size // count
+    return slice(number * share, (number + 1) * share)
+
+
+def _check_divisible(size: int, processes: int, chunks: int) -> None:
+    if size % (processes * chunks):
+        raise ValueError(
+            f"data.batch_size={size} pairs per step do not divide into {processes} processes with "
+            f"loss.accumulate_batches={chunks} chunks each; choose a multiple of {processes * chunks}"
         )

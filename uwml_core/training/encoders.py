@@ -103,6 +103,11 @@ class TwoTower(nn.Module):
         self.pictures = SmallCNN(dim)
         self.texts = BagOfNgrams(dim)
 
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.pictures.project.weight.device
+
     def forward(
         self, pictures: torch.Tensor, buckets: torch.Tensor, offsets: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,14 +18,16 @@ from uwml_core.losses import UWMLLoss
 from uwml_core.runlog.writer import RunLogger
 from uwml_core.training.batches import Batch, BatchSource
 from uwml_core.training.checkpoint import Checkpoint
+from uwml_core.training.chunks import backward_in_chunks
 from uwml_core.training.config import OptimizationConfig, TrainConfig
+from uwml_core.training.distributed import Processes
 from uwml_core.training.encoders import TwoTower
-from uwml_core.training.observer import Observer
+from uwml_core.training.observer import Bystander, Observer
 from uwml_core.training.schedule import learning_rate_at
-from uwml_core.training.stop import StopRequest, TrainingStopped
+from uwml_core.training.stop import AgreedEnd, StopRequest, TrainingStopped
 
 
-class NonFiniteLossError(ValueError):
+class NonFiniteLossError(AgreedEnd, ValueError):
     """Loss or gradient is not a number any more; the message names the step and what to try."""
 
     def __init__(self, step: int, what: str) -> None:
@@ -51,7 +55,10 @@ class Trainer:
     Attributes:
         config: the run's configuration.
         fingerprint: of the data, kept in checkpoints.
+        processes: those that train together, this one among them.
         batches, model, loss, optimizer, logger, observer: the parts.
+        encode: the model as it is called in training.
+        stop: what asks this process to stop.
         step: steps completed; that of the checkpoint when resumed.
         saved: steps completed at the newest checkpoint, None before the first.
         fresh: False once a checkpoint was restored; its evaluations are in the log already.
@@ -59,12 +66,15 @@ class Trainer:
 
     config: TrainConfig
     fingerprint: str
+    processes: Processes
     batches: BatchSource
     model: TwoTower
+    encode: nn.Module
     loss: UWMLLoss
     optimizer: torch.optim.AdamW
     logger: RunLogger
-    observer: Observer
+    observer: Observer | Bystander
+    stop: StopRequest
     step: int = 0
     saved: int | None = None
     fresh: bool = True
@@ -81,18 +91,17 @@ class Trainer:
         self.loss.load_state_dict(checkpoint.loss)
         self.step, self.saved, self.fresh = checkpoint.step, checkpoint.step, False
 
-    def run(self, stop: StopRequest, *, progress: bool) -> None:
+    def run(self, *, progress: bool) -> None:
         """Train to the end.
 
         Args:
-            stop: asked after each step.
             progress: show a bar on standard error.
 
         Raises:
             TrainingStopped: after a stop was requested and a checkpoint tried.
             NonFiniteLossError: as soon as loss or gradient is not finite; the weights stay as before.
         """
-        self.model.train()
+        self.encode.train()
         self.loss.train()
         with tqdm(
             total=self.total_steps,
@@ -104,17 +113,23 @@ class Trainer:
         ) as bar:
             if self.fresh:
                 self._observe(bar, epoch=-1)
-            self._stop_if_asked(stop)
+            self._stop_if_asked()
             while self.step < self.total_steps:
                 self._one_step(bar)
                 if self.step % self.batches.steps_per_epoch == 0:
                     self._observe(bar, epoch=self.step // self.batches.steps_per_epoch - 1)
-                self._stop_if_asked(stop)
+                self._stop_if_asked()
 
     def save(self) -> None:
         """Write a checkpoint, after the steps before it are in the log; a failure is told, not raised."""
         # Otherwise a kill between the two would leave steps out that the resumed run does not repeat.
         self.logger.flush()
+        self.processes.wait()
+        if self.processes.first:
+            self._write_checkpoint()
+        self.processes.wait()
+
+    def _write_checkpoint(self) -> None:
         state = Checkpoint(
             step=self.step,
             config=self.config.to_dict(),
@@ -138,9 +153,8 @@ class Trainer:
         rate = learning_rate_at(self.step, self.total_steps, self.config.train.learning_rate)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        value = self._forward(batch)
         self.optimizer.zero_grad()
-        value.backward()  # type: ignore[no-untyped-call]
+        self._backward(batch)
         clip = self.config.train.gradient_clip
         parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
         norm = nn.utils.clip_grad_norm_(parameters, float("inf") if clip is None else clip)
@@ -158,25 +172,38 @@ class Trainer:
             gradient_norm=norm,
             step_time_ms=(time.perf_counter() - began) * 1e3,
         )
+        value = self.loss.last_logs["loss"]
         if not sound:
-            raise NonFiniteLossError(self.step, "loss" if not value.isfinite() else "gradient")
+            raise NonFiniteLossError(self.step, "gradient" if math.isfinite(value) else "loss")
         self.step += 1
         bar.update()
-        _show(bar, loss=f"{value.item():.3f}")
+        _show(bar, loss=f"{value:.3f}")
 
-    def _forward(self, batch: Batch) -> torch.Tensor:
-        pictures, texts = self.model(batch.pictures, *batch.texts)
-        done = self.step / self.total_steps
-        try:
-            value: torch.Tensor = self.loss(
-                pictures, texts, labels=batch.labels, item_ids=batch.item_ids, progress=done
-            )
-        except ValueError as error:
-            if pictures.isfinite().all() and texts.isfinite().all():
-                raise
+    def _backward(self, batch: Batch) -> None:
+        """Leave the gradients of the whole batch in all parameters."""
+        loss, chunks = partial(self._loss_of, batch), batch.chunks(self.config.loss.accumulate_batches)
+        inputs = [chunk.inputs(self.processes.device) for chunk in chunks]
+        if len(inputs) == 1:
+            loss(*self.encode(*inputs[0])).backward()  # type: ignore[no-untyped-call]
+        else:
+            backward_in_chunks(loss, self.model, self.encode, inputs)
+        self.processes.average_gradients(self.loss.parameters())
+
+    def _loss_of(self, batch: Batch, pictures: torch.Tensor, texts: torch.Tensor) -> torch.Tensor:
+        finite = pictures.isfinite().all() & texts.isfinite().all()
+        # before the loss, which waits for every process to come to it
+        if not self.processes.agree(self.stop.signal, finite):
             failure = NonFiniteLossError(self.step, "embedding")
             self.logger.log_event("non_finite", str(failure), level="error", step=self.step)
-            raise failure from error
+            raise failure
+        value: torch.Tensor = self.loss(
+            pictures,
+            texts,
+            labels=batch.labels,
+            item_ids=batch.item_ids,
+            progress=self.step / self.total_steps,
+            whole_step=True,
+        )
         return value
 
     def _observe(self, bar: Any, epoch: int) -> None:
@@ -184,12 +211,13 @@ class Trainer:
         _show(bar, **{f"R@1 {direction}": f"{value:.1f}" for direction, value in recalls.items()})
         self.save()
 
-    def _stop_if_asked(self, stop: StopRequest) -> None:
-        if stop.signal is None or self.step == self.total_steps:
+    def _stop_if_asked(self) -> None:
+        signal = self.processes.asked(self.stop.signal)
+        if signal is None or self.step == self.total_steps:
             return
         if self.step % self.batches.steps_per_epoch:
             self.save()
-        raise TrainingStopped(self.logger.path, self.step, self.saved, stop.signal)
+        raise TrainingStopped(self.logger.path, self.step, self.saved, signal)
 
 
 def _show(bar: Any, **values: str) -> None:

@@ -108,12 +108,23 @@ class Observer:
         )
 
     def _embed_pictures(self, model: TwoTower, rows: Ints) -> torch.Tensor:
-        parts = [model.pictures(self._corpus.pictures(rows[part])) for part in _slices(len(rows))]
-        return F.normalize(torch.cat(parts), dim=1)
+        parts = [
+            model.pictures(self._corpus.pictures(rows[part]).to(model.device)) for part in _slices(len(rows))
+        ]
+        return F.normalize(torch.cat(parts), dim=1).cpu()
 
     def _embed_texts(self, model: TwoTower, rows: Ints, captions: Ints) -> torch.Tensor:
-        parts = [model.texts(*self._corpus.texts(rows[part], captions[part])) for part in _slices(len(rows))]
-        return F.normalize(torch.cat(parts), dim=1)
+        taken = (self._corpus.texts(rows[part], captions[part]) for part in _slices(len(rows)))
+        parts = [model.texts(*(values.to(model.device) for values in texts)) for texts in taken]
+        return F.normalize(torch.cat(parts), dim=1).cpu()
+
+
+class Bystander:
+    """Stands where an ``Observer`` does in the processes that leave observing to the first one."""
+
+    def observe(self, model: TwoTower, *, step: int, epoch: int) -> dict[str, float]:
+        """Do nothing; return no recall."""
+        return {}
 
 
 def _slices(n: int) -> list[slice]:

@@ -14,12 +14,14 @@ import torch
 from uwml_core.data import PairDataset, load_pairs
 from uwml_core.losses import UWMLLoss
 from uwml_core.runlog.writer import RunLogger
+from uwml_core.training.batch_norm import share_statistics
 from uwml_core.training.batches import BatchSource, Corpus
 from uwml_core.training.checkpoint import Checkpoint, load_checkpoint
 from uwml_core.training.config import DataConfig, TrainConfig
+from uwml_core.training.distributed import Processes, processes_of_torchrun
 from uwml_core.training.encoders import build_model
 from uwml_core.training.loop import Trainer, build_optimizer
-from uwml_core.training.observer import Observer
+from uwml_core.training.observer import Bystander, Observer
 from uwml_core.training.stop import StopRequest
 from uwml_core.weighting import UWMLConfig
 
@@ -47,35 +49,66 @@ def run_training(config: TrainConfig, *, run_id: str | None = None, progress: bo
         TrainingStopped: after SIGINT or SIGTERM, once a checkpoint was tried; status ``stopped``.
         OSError: if the logs folder cannot be written.
     """
-    run, checkpoint = _earlier(config)
-    dataset = _load(config.data)
-    corpus = Corpus(dataset)
-    rows, val_rows = dataset.rows("train"), dataset.rows("val")
-    batches = BatchSource(corpus, rows, batch_size=config.data.batch_size, seed=config.train.seed)
-    config = _completed(config, dataset, batches.steps_per_epoch)
-    if checkpoint is not None:
-        _check_same(config, dataset, checkpoint)
-    model = build_model(config.model.kind, config.model.dim, config.train.seed)
-    loss = UWMLLoss(config.loss)
-    optimizer = build_optimizer(model, loss, config.train)
-    with _one_thread(), StopRequest() as stop, _opened(config, run, checkpoint, run_id) as logger:
-        if dataset.left_out is not None:
-            _tell(logger, "data", dataset.left_out)
-        _log_items(logger, dataset)
-        trainer = Trainer(
-            config=config,
-            fingerprint=dataset.fingerprint,
-            batches=batches,
-            model=model,
-            loss=loss,
-            optimizer=optimizer,
-            logger=logger,
-            observer=Observer(corpus, rows, val_rows, logger, config.train.snapshot_items),
+    with _one_thread(), processes_of_torchrun() as processes:
+        run, checkpoint = _earlier(config)
+        dataset = _load(config.data)
+        batches = BatchSource(
+            Corpus(dataset),
+            dataset.rows("train"),
+            batch_size=config.data.batch_size,
+            seed=config.train.seed,
+            rank=processes.rank,
+            processes=processes.size,
+            chunks=config.loss.accumulate_batches,
         )
+        config = _completed(config, dataset, batches.steps_per_epoch)
         if checkpoint is not None:
-            trainer.restore(checkpoint)
-        trainer.run(stop, progress=progress)
-        return logger.path
+            _check_same(config, dataset, checkpoint)
+        with StopRequest() as stop, _opened(config, run, checkpoint, run_id, processes) as logger:
+            trainer = _trainer(
+                config, dataset, batches=batches, processes=processes, logger=logger, stop=stop
+            )
+            if checkpoint is not None:
+                trainer.restore(checkpoint)
+            trainer.run(progress=progress and processes.first)
+            return logger.path
+
+
+def _trainer(
+    config: TrainConfig,
+    dataset: PairDataset,
+    *,
+    batches: BatchSource,
+    processes: Processes,
+    logger: RunLogger,
+    stop: StopRequest,
+) -> Trainer:
+    model = build_model(config.model.kind, config.model.dim, config.train.seed).to(processes.device)
+    if config.loss.accumulate_batches > 1:
+        share_statistics(model)
+    loss = UWMLLoss(config.loss).to(processes.device)
+    return Trainer(
+        config=config,
+        fingerprint=dataset.fingerprint,
+        processes=processes,
+        batches=batches,
+        model=model,
+        encode=processes.wrapped(model),
+        loss=loss,
+        optimizer=build_optimizer(model, loss, config.train),
+        logger=logger,
+        observer=_observer(config, dataset, batches.corpus, logger) if processes.first else Bystander(),
+        stop=stop,
+    )
+
+
+def _observer(config: TrainConfig, dataset: PairDataset, corpus: Corpus, logger: RunLogger) -> Observer:
+    """Tell the log of the data, and make what observes training on it."""
+    if dataset.left_out is not None:
+        _tell(logger, "data", dataset.left_out)
+    _log_items(logger, dataset)
+    rows, val_rows = dataset.rows("train"), dataset.rows("val")
+    return Observer(corpus, rows, val_rows, logger, config.train.snapshot_items)
 
 
 def _load(config: DataConfig) -> PairDataset:
@@ -148,33 +181,55 @@ def _flat(sections: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _opened(
-    config: TrainConfig, run: Path | None, checkpoint: Checkpoint | None, run_id: str | None
+    config: TrainConfig,
+    run: Path | None,
+    checkpoint: Checkpoint | None,
+    run_id: str | None,
+    processes: Processes,
 ) -> RunLogger:
+    """The log of a new run, or of the one to continue; the first process opens it, the others join."""
     try:
-        return _open_log(config, run, checkpoint, run_id)
+        if not processes.first:
+            return _open_log(config, run, checkpoint, processes.told(run_id), processes)
+        logger = _open_log(config, run, checkpoint, run_id, processes)
     except OSError as error:
         where = f"run.root={config.run.root!r}" if run is None else f"train.resume={config.train.resume!r}"
         raise OSError(
             f"{where} cannot be written ({error.strerror or error}); choose a folder with space where you "
             "may write"
         ) from error
+    processes.told(logger.run_id)
+    return logger
 
 
 def _open_log(
-    config: TrainConfig, run: Path | None, checkpoint: Checkpoint | None, run_id: str | None
+    config: TrainConfig,
+    run: Path | None,
+    checkpoint: Checkpoint | None,
+    run_id: str | None,
+    processes: Processes,
 ) -> RunLogger:
+    modalities = config.loss.modalities
+    rank, world_size = processes.rank, processes.size
     if run is not None and checkpoint is not None:
         return RunLogger(
-            run.parent, run.name, modalities=config.loss.modalities, resume_from_step=checkpoint.step
+            run.parent,
+            run.name,
+            modalities=modalities,
+            resume_from_step=checkpoint.step,
+            rank=rank,
+            world_size=world_size,
         )
     return RunLogger(
         config.run.root,
         run_id,
         name=config.run.name,
-        modalities=config.loss.modalities,
+        modalities=modalities,
         config=config.to_dict(),
         seed=config.train.seed,
         total_steps=config.loss.total_steps,
+        rank=rank,
+        world_size=world_size,
     )
 
 

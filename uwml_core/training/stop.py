@@ -11,7 +11,11 @@ from typing import Self
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class TrainingStopped(KeyboardInterrupt):
+class AgreedEnd(BaseException):
+    """A run ends early, in all of its processes at the same step."""
+
+
+class TrainingStopped(AgreedEnd, KeyboardInterrupt):
     """A run was ended by a signal, after a checkpoint as far as one could be written.
 
     Attributes:
