@@ -5,6 +5,11 @@ from __future__ import annotations
 import sys
 
 import pytest
+from hypothesis import settings
+
+# property tests draw the same examples everywhere, and a busy machine does not fail them
+settings.register_profile("steady", deadline=None, derandomize=True, database=None)
+settings.load_profile("steady")
 
 
 @pytest.fixture

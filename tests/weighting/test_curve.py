@@ -77,17 +77,44 @@ def test_bell_is_continuous_with_zero_slope_at_the_center(
     np.testing.assert_allclose(around, 1.0, atol=1e-6)
 
 
-@given(st.floats(0, 2), st.floats(0, 2), st.floats(0.1, 100))
-def test_bell_falls_with_the_distance_and_keeps_the_floor_below(
-    near: float, far: float, steepness: float
+@given(st.floats(-2, 2), st.floats(-2, 2), settings)
+def test_weight_is_continuous_everywhere(one: float, other: float, kwargs: dict) -> None:
+    # sech^2(z / 2) is steepest at 4 / sqrt(27) / 2 per unit of z, sigma(-z) at 1 / 4
+    weight = difficulty_weight(np.array([one, other]), **kwargs)
+    assert abs(weight[0] - weight[1]) <= 2 / math.sqrt(27) * kwargs["steepness"] * abs(one - other) + 1e-12
+
+
+@given(st.floats(-2, 2), st.floats(0, 4), st.floats(0, 4), st.floats(0, 500), st.floats(0, 0.99))
+def test_bell_rises_up_to_the_center_and_falls_behind_it(
+    center: float, near: float, far: float, steepness: float, floor: float
 ) -> None:
     near, far = sorted((near, far))
     for sign in (1.0, -1.0):
-        weight = difficulty_weight(
-            sign * np.array([near, far]), center=0.0, steepness=steepness, hard_floor=0.3
-        )
-        assert weight[0] >= weight[1] - 1e-12
-        assert sign > 0 or weight[1] >= 0.3
+        margin = center + sign * np.array([0.0, near, far])
+        weight = difficulty_weight(margin, center=center, steepness=steepness, hard_floor=floor)
+        assert weight[0] + 1e-15 >= weight[1] >= weight[2] - 1e-15
+        below = margin < center
+        assert (weight[below] >= floor).all()
+
+
+@given(st.floats(0.01, 4), st.floats(1, 500), st.floats(0, 0.99))
+def test_a_misaligned_pair_never_gets_the_highest_weight(
+    below: float, steepness: float, floor: float
+) -> None:
+    weight = difficulty_weight(np.array([-below]), center=0.0, steepness=steepness, hard_floor=floor)
+    # h + (1 - h) sech^2(z / 2), and sech^2(z / 2) < 1 - z^2 / 4 + z^4 / 24 up to z = 1
+    z = min(steepness * below, 1.0)
+    assert max(floor, 1e-6) <= weight[0] <= floor + (1 - floor) * (1 - z**2 / 4 + z**4 / 24) + 1e-12
+
+
+@given(margins, st.floats(0, 1e-3), st.floats(-2, 2), st.floats(0, 0.99))
+def test_a_flat_curve_is_uniform(values: list[float], steepness: float, center: float, floor: float) -> None:
+    margin = np.array(values)
+    bell = difficulty_weight(margin, center=center, steepness=steepness, hard_floor=floor)
+    # sech^2(z / 2) > 1 - z^2 / 4 with |m - c| <= 4
+    assert (bell >= 1 - 4 * steepness**2 - 1e-15).all()
+    hard = difficulty_weight(margin, curve="hard", center=center, steepness=steepness)
+    np.testing.assert_allclose(hard, 0.5, atol=steepness)
 
 
 @given(st.floats(-2, 2), st.floats(-2, 2), st.floats(0, 200))
