@@ -63,7 +63,8 @@ def test_a_sample_run_is_finished_and_healthy(run):
     assert run.status == "finished"
     assert run.health() == ()
     assert run.run_id == run.name == run.path.name
-    for table in TABLES:
+    # made before there were rollups, which are then counted from the pairs
+    for table in set(TABLES) - {"rollups/margins", "rollups/items"}:
         assert run.has(table), table
     steps = run.table("steps", columns=["step"])["step"].to_numpy()
     assert steps.tolist() == list(range(run.total_steps))

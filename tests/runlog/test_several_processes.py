@@ -217,7 +217,7 @@ def test_null_steps_of_ranks_stay_out_of_the_other_tables(tmp_path: Path) -> Non
     second.close("failed")
     run = open_run(tmp_path / "run")
     assert run.status == "running"
-    assert sorted(path.name for path in run.path.iterdir() if path.is_dir()) == ["pairs"]
+    assert sorted(path.name for path in run.path.iterdir() if path.is_dir()) == ["pairs", "rollups"]
     first.close()
     assert run.status == "finished"
     assert not (tmp_path / "_items").exists()

@@ -450,7 +450,8 @@ def test_file_names_say_segment_and_range(tmp_path: Path) -> None:
     names = [path.name for path in (tmp_path / "run").rglob("*.parquet")]
     assert all(parse_part_name(name) for name in names)
     assert not list((tmp_path / "run").rglob(".*"))
-    assert set(TABLES) >= {path.parent.name for path in (tmp_path / "run").rglob("*.parquet")}
+    folders = {path.parent.relative_to(run.path).as_posix() for path in run.path.rglob("*.parquet")}
+    assert set(TABLES) >= folders
 
 
 def test_negatives_from_earlier_batches_are_named_by_the_memory(tmp_path: Path) -> None:
@@ -458,7 +459,7 @@ def test_negatives_from_earlier_batches_are_named_by_the_memory(tmp_path: Path) 
         for step, memory in enumerate([(), (70, None, "seven"), (80,)]):
             # candidates 0 and 1 are the batch, the others the memory
             index = np.array([[1, 2], [-1, 3]]) if memory else np.array([[1, 0], [1, 0]])
-            last = a_step(step, negative_index=index, memory_item_ids=memory)
+            last = a_step(step, negative_index=index, further_item_ids=memory)
             log.log_step(last, item_ids=[10, 11], captions=[4, 5], step=step)
     rows = open_run(log.path).table("pairs").to_pylist()
     named = [(row["negative_item_id"], row["negative_caption"]) for row in rows]

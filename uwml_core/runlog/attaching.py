@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from uwml_core.runlog.jobs import RankJobMaker
+from uwml_core.runlog.makers import RankJobMaker
 from uwml_core.runlog.opening import OpenRun, create_run, resume_run
 from uwml_core.runlog.runfile import RUN_FILE, RunFile, RunLock, check_run_id, is_held, rank_lock
 
@@ -31,7 +31,7 @@ class AttachedRun(OpenRun):
 
     def maker(self, directions: tuple[str, str]) -> RankJobMaker:
         """What turns this process's records into part files."""
-        return RankJobMaker(self.segment, directions, self.rank)
+        return RankJobMaker(self.segment, self.rank, directions, self.pairs_every)
 
     def restore(self) -> None:
         """Lock the run again once the first process has brought it back.
@@ -53,25 +53,29 @@ def open_for_writing(
     *,
     rank: int = 0,
     world_size: int = 1,
+    pairs_every: int = 1,
     **described: Any,
 ) -> OpenRun:
     """Attach to a run where the rank is not 0; continue one where a step is given, make one otherwise.
 
     Raises:
-        ValueError: if the rank is not one of the world, or the run cannot be made, continued or joined.
+        ValueError: for numbers out of range, or if the run cannot be made, continued or joined.
         RunInUseError: if another writer holds it.
         TimeoutError: if the first process does not open it in time.
         OSError: if the folder cannot be made.
     """
     if not 0 <= rank < world_size:
         raise ValueError(f"rank={rank} with world_size={world_size}: expected 0 to world_size - 1")
+    if pairs_every < 1:
+        raise ValueError(f"pairs_every={pairs_every}: expected 1 to keep the pairs of every step, or more")
     # absolute, so that a later change of directory does no harm
     folder = Path(root).expanduser().absolute()
     if rank:
         return attach_run(folder, run_id, resume_from_step, rank=rank, world_size=world_size)
+    kept = {"world_size": world_size, "pairs_every": pairs_every}
     if resume_from_step is None:
-        return create_run(folder, run_id, world_size=world_size, **described)
-    return resume_run(folder, run_id, int(resume_from_step), world_size=world_size)
+        return create_run(folder, run_id, **kept, **described)
+    return resume_run(folder, run_id, int(resume_from_step), **kept)
 
 
 def attach_run(
@@ -98,7 +102,8 @@ def attach_run(
     except BaseException:
         lock.release()
         raise
-    return AttachedRun(runfile, lock, segment["segment"], segment["first_step"], world_size, rank=rank)
+    names = ("segment", "first_step", "world_size", "pairs_every")
+    return AttachedRun(runfile, lock, **{name: segment[name] for name in names}, rank=rank)
 
 
 def _wait_for_first(folder: Path, rank: int) -> None:

@@ -1,121 +1,48 @@
-"""Part files to be written: made from records once, written until it works."""
+"""Part files to be written: made once, written until it works."""
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import pyarrow as pa
 
-from uwml_core.runlog import assemble
-from uwml_core.runlog.nearest import neighbors_table
 from uwml_core.runlog.parts import part_name, write_parquet
-from uwml_core.runlog.records import (
-    EventRecord,
-    NeighborsRecord,
-    Record,
-    RowsRecord,
-    SnapshotRecord,
-    StepRecord,
-)
 from uwml_core.runlog.schema import TABLES
-from uwml_core.runlog.watch import StepWatch
-
-_Kind = TypeVar("_Kind", bound=Record)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One part file."""
+    """One part file; ``replaced`` is the last step of a narrower one that it makes superfluous."""
 
     table: str
     first: int
     last: int
     data: pa.Table
     rank: int = 0
+    replaced: int | None = None
 
     def write(self, run: Path, segment: int) -> None:
         """Write the file; writing it again replaces it with the same content."""
-        folder = run / self.table
-        folder.mkdir(exist_ok=True)
+        folder = _folder(run, self.table)
         write_parquet(
             self.data, folder / part_name(segment, self.first, self.last, self.rank), TABLES[self.table]
         )
+        if self.replaced is not None:
+            with contextlib.suppress(OSError):
+                (folder / part_name(segment, self.first, self.replaced, self.rank)).unlink()
 
 
-class JobMaker:
-    """Turns records into jobs; counts the rows of the tables whose parts are named by row."""
-
-    def __init__(self, segment: int, directions: tuple[str, str], *, rank_count: int = 1) -> None:
-        self.segment, self._directions, self._rank_count = segment, directions, rank_count
-        self._rows: dict[str, int] = {}
-        self._watch = StepWatch()
-
-    def jobs(self, records: Sequence[Record]) -> list[Job]:
-        """Jobs of these records; ``steps`` last, so a step that is listed has its pairs.
-
-        Raises:
-            Exception: whatever a value that fits no column raises; nothing is counted then.
-        """
-        steps = _only(records, StepRecord)
-        assemble.settle_scalars(steps)
-        step_jobs = self._step_jobs(steps)
-        snapshots = [self._snapshot_job(record) for record in _only(records, SnapshotRecord)]
-        snapshots += [self._neighbors_job(record) for record in _only(records, NeighborsRecord)]
-        rows = {
-            name: assemble.rows_table(group, self._directions)
-            for name, group in _by_table(_only(records, RowsRecord)).items()
-        }
-        events = [*_only(records, EventRecord), *self._watch.events(steps)]
-        if events:
-            events.sort(key=lambda event: event.time)
-            rows["events"] = assemble.events_table(events, self._directions)
-        return [*(self._numbered(name, data) for name, data in rows.items()), *snapshots, *step_jobs]
-
-    def _step_jobs(self, steps: list[StepRecord]) -> list[Job]:
-        if not steps:
-            return []
-        first, last = steps[0].step, steps[-1].step
-        tables = {
-            "pairs": assemble.pairs_table(steps, self._directions),
-            "steps": assemble.steps_table(steps, self._directions, self._rank_count),
-        }
-        return [Job(table=name, first=first, last=last, data=data) for name, data in tables.items()]
-
-    def _snapshot_job(self, record: SnapshotRecord) -> Job:
-        data = assemble.snapshot_table(record, self.segment, self._directions)
-        return Job(table="snapshots", first=record.step, last=record.step, data=data)
-
-    def _neighbors_job(self, record: NeighborsRecord) -> Job:
-        data = neighbors_table(record, self.segment, self._directions)
-        return Job(table="neighbors", first=record.step, last=record.step, data=data)
-
-    def _numbered(self, name: str, data: pa.Table) -> Job:
-        first = self._rows.get(name, 0)
-        self._rows[name] = first + data.num_rows
-        return Job(table=name, first=first, last=self._rows[name] - 1, data=data)
-
-
-class RankJobMaker:
-    """Turns the steps of a process behind the first into jobs: its share of ``pairs`` and nothing else."""
-
-    def __init__(self, segment: int, directions: tuple[str, str], rank: int) -> None:
-        self.segment, self._directions, self._rank = segment, directions, rank
-
-    def jobs(self, records: Sequence[Record]) -> list[Job]:
-        """Jobs of these records.
-
-        Raises:
-            Exception: whatever a value that fits no column raises.
-        """
-        steps = _only(records, StepRecord)
-        if not steps:
-            return []
-        data = assemble.pairs_table(steps, self._directions)
-        return [Job(table="pairs", first=steps[0].step, last=steps[-1].step, data=data, rank=self._rank)]
+def _folder(run: Path, table: str) -> Path:
+    # level by level: a run's folder that vanished is not made again here
+    folder = run
+    for level in table.split("/"):
+        folder /= level
+        folder.mkdir(exist_ok=True)
+    return folder
 
 
 class Backlog:
@@ -133,26 +60,15 @@ class Backlog:
             job = self._jobs.popleft()
             self.lost.append((job.table, job.first, job.last))
 
-    def write(self, run: Path, segment: int) -> None:
-        """Write everything that waits, oldest first.
+    def write(self, run: Path, segment: int, written: Callable[[Job], None]) -> None:
+        """Write everything that waits, oldest first, and tell of each.
 
         Raises:
             OSError: from the first job that fails; it and the later ones stay.
         """
         while self._jobs:
             self._jobs[0].write(run, segment)
-            self._jobs.popleft()
+            written(self._jobs.popleft())
 
     def __len__(self) -> int:
         return len(self._jobs)
-
-
-def _only(records: Sequence[Record], kind: type[_Kind]) -> list[_Kind]:
-    return [record for record in records if isinstance(record, kind)]
-
-
-def _by_table(records: list[RowsRecord]) -> dict[str, list[RowsRecord]]:
-    grouped: dict[str, list[RowsRecord]] = {}
-    for record in records:
-        grouped.setdefault(record.table, []).append(record)
-    return grouped

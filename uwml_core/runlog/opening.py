@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from uwml_core.runlog.environment import code_revision, package_versions, plain_config
-from uwml_core.runlog.jobs import JobMaker, RankJobMaker
+from uwml_core.runlog.makers import JobMaker, RankJobMaker
 from uwml_core.runlog.parts import remove_leftovers
 from uwml_core.runlog.runfile import RUN_FILE, RunFile, RunLock, check_run_id, rank_lock, utc_now
 from uwml_core.weighting import direction_names
@@ -28,17 +28,28 @@ class OpenRun:
     segment: int
     first_step: int
     world_size: int = 1
+    pairs_every: int = 1
     seat: RunLock | None = None
 
     def maker(self, directions: tuple[str, str]) -> JobMaker | RankJobMaker:
         """What turns this process's records into part files."""
-        return JobMaker(self.segment, directions, rank_count=self.world_size)
+        return JobMaker(self.segment, directions, rank_count=self.world_size, pairs_every=self.pairs_every)
 
     def release(self) -> None:
         """Give the run free; a second call does nothing."""
         for lock in (self.seat, self.lock):
             if lock is not None:
                 lock.release()
+
+    def described(self) -> dict[str, Any]:
+        """The segment's entry in run.json."""
+        return {
+            "segment": self.segment,
+            "first_step": self.first_step,
+            "started_at": utc_now(),
+            "world_size": self.world_size,
+            "pairs_every": self.pairs_every,
+        }
 
     def take_seat(self) -> Self:
         """Let the other processes in, once run.json is written; returns itself."""
@@ -67,7 +78,9 @@ def new_run_id() -> str:
     return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
-def create_run(root: Path, run_id: str | None, *, world_size: int = 1, **described: Any) -> OpenRun:
+def create_run(
+    root: Path, run_id: str | None, *, world_size: int = 1, pairs_every: int = 1, **described: Any
+) -> OpenRun:
     """Make ``root/run_id`` and its run.json.
 
     Raises:
@@ -83,12 +96,13 @@ def create_run(root: Path, run_id: str | None, *, world_size: int = 1, **describ
         raise ValueError(
             f"run_id={folder.name!r} exists in {root}; pass resume_from_step to continue it or another run_id"
         )
-    runfile = RunFile(folder, _content(folder.name, world_size, **described))
-    runfile.save()
-    return OpenRun(runfile, lock, 0, 0, world_size).take_seat()
+    runfile = RunFile(folder, _content(folder.name, **described))
+    opened = OpenRun(runfile, lock, 0, 0, world_size, pairs_every)
+    runfile.save(segments=[opened.described()])
+    return opened.take_seat()
 
 
-def _content(run_id: str, world_size: int, **described: Any) -> dict[str, Any]:
+def _content(run_id: str, **described: Any) -> dict[str, Any]:
     modalities = tuple(described["modalities"])
     now = utc_now()
     return {
@@ -106,20 +120,12 @@ def _content(run_id: str, world_size: int, **described: Any) -> dict[str, Any]:
         "data_fingerprint": described["data_fingerprint"],
         "parent": described["parent"],
         "total_steps": described["total_steps"],
-        "segments": [_segment(0, 0, now, world_size)],
     }
 
 
-def _segment(segment: int, first_step: int, started_at: str, world_size: int) -> dict[str, Any]:
-    return {
-        "segment": segment,
-        "first_step": first_step,
-        "started_at": started_at,
-        "world_size": world_size,
-    }
-
-
-def resume_run(root: Path, run_id: str | None, first_step: int, *, world_size: int = 1) -> OpenRun:
+def resume_run(
+    root: Path, run_id: str | None, first_step: int, *, world_size: int = 1, pairs_every: int = 1
+) -> OpenRun:
     """Open a new segment of an existing run, whose steps begin at ``first_step``.
 
     Readers then drop steps of earlier segments from there on; the rest of run.json stays.
@@ -140,9 +146,9 @@ def resume_run(root: Path, run_id: str | None, first_step: int, *, world_size: i
         runfile = RunFile.load(folder)
         remove_leftovers(folder)
         segments = runfile.content["segments"]
-        segment = _segment(len(segments), first_step, utc_now(), world_size)
-        runfile.save(status="running", segments=[*segments, segment])
+        opened = OpenRun(runfile, lock, len(segments), first_step, world_size, pairs_every)
+        runfile.save(status="running", segments=[*segments, opened.described()])
     except BaseException:
         lock.release()
         raise
-    return OpenRun(runfile, lock, len(segments), first_step, world_size).take_seat()
+    return opened.take_seat()

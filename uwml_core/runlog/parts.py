@@ -1,9 +1,9 @@
 """Part files: their names, and writing one so that a reader sees all of it or nothing.
 
 ``part-<segment>-<first>-<last>.parquet``, and ``part-<segment>r<rank>-...`` of the processes behind the
-first: first and last are steps for ``steps``, ``pairs``, ``snapshots`` and ``neighbors``. Of ``evals``,
-``ranks`` and ``events`` several parts may belong to one step, so there they are row numbers within the
-segment.
+first: first and last are steps for ``steps``, ``pairs``, ``snapshots``, ``neighbors`` and the rollups. Of
+``evals``, ``ranks`` and ``events`` several parts may belong to one step, so there they are row numbers
+within the segment.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from uwml_core.runlog.schema import Table
 
-STEP_NAMED = frozenset({"steps", "pairs", "snapshots", "neighbors"})
+STEP_NAMED = frozenset({"steps", "pairs", "snapshots", "neighbors", "rollups/margins", "rollups/items"})
 
 _NAME = re.compile(r"part-(\d+)(?:r(\d+))?-(-?\d+)-(-?\d+)\.parquet")
 
@@ -94,6 +94,6 @@ def encode(table: pa.Table, sink: pa.NativeFile, spec: Table) -> None:
 
 def remove_leftovers(folder: Path) -> None:
     """Delete temporary files of a killed writer; only the one that holds the run's lock may call this."""
-    for path in [*folder.glob(".*.tmp"), *folder.glob("*/.*.tmp")]:
+    for path in folder.rglob(".*.tmp"):
         with contextlib.suppress(OSError):
             path.unlink()

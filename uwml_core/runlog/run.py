@@ -26,6 +26,7 @@ from uwml_core.runlog.listing import (
     list_table,
     stamp,
 )
+from uwml_core.runlog.rollup_reading import read_rollup
 from uwml_core.runlog.scan import Limited, extra_field, retrying, scan
 from uwml_core.runlog.schema import ITEMS, TABLES
 
@@ -205,14 +206,30 @@ class Run:
             SchemaTooNew: if a newer version wrote the run.
             ValueError: if the table is unknown.
         """
+        return self.map_each(table, lambda part: function, columns=columns)
+
+    def map_each(
+        self,
+        table: str,
+        choose: Callable[[Part], Callable[[pa.Table], _Result] | None],
+        *,
+        columns: Sequence[str] | None = None,
+    ) -> list[_Result]:
+        """As ``map_parts``, with a function for each part; None leaves the part out."""
         self.refuse_newer()
-        return retrying(lambda: list(self._mapped(table, function, columns)))
+        return retrying(lambda: list(self._mapped(table, choose, columns)))
 
     def _mapped(
-        self, table: str, function: Callable[[pa.Table], _Result], columns: Sequence[str] | None
+        self,
+        table: str,
+        choose: Callable[[Part], Callable[[pa.Table], _Result] | None],
+        columns: Sequence[str] | None,
     ) -> Iterator[_Result]:
         limited = self._limited(table)
         for part, limit in limited.parts:
+            function = choose(part)
+            if function is None:
+                continue
             key = (part.key, limit, function, tuple(columns or ()))
             kept = _results.get(key)
             if kept is None:
@@ -224,6 +241,10 @@ class Run:
                 kept = (function(rows),)
                 _results.put(key, kept)
             yield kept[0]
+
+    def rollup(self, name: str) -> pa.Table:
+        """``margins`` (histograms) or ``items`` (statistics), merged; see ``rollup_reading.read_rollup``."""
+        return read_rollup(self, name)
 
     def health(self) -> tuple[HealthIssue, ...]:
         """Everything that is wrong with the files; reads each footer once."""

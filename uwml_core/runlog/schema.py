@@ -7,62 +7,37 @@ the run's two direction names.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
 
-SCHEMA_VERSION = 1
+from uwml_core.runlog.tables import SCHEMA_VERSION, Column, Table
+from uwml_core.runlog.tables import col as _col
+
+__all__ = [
+    "CAPTIONS",
+    "DIRECTION",
+    "EVALS",
+    "EVENTS",
+    "ITEMS",
+    "ITEM_ROLLUPS",
+    "MARGIN_ROLLUPS",
+    "NEIGHBORS",
+    "PAIRS",
+    "PROJECTIONS",
+    "RANKS",
+    "SCHEMA_VERSION",
+    "SNAPSHOTS",
+    "STEPS",
+    "TABLES",
+    "TIME",
+    "Column",
+    "Table",
+    "schema",
+]
 
 DIRECTION = pa.dictionary(pa.int32(), pa.string())
 TIME = pa.timestamp("us", tz="UTC")
 CAPTIONS = pa.list_(pa.string())
-
-
-@dataclass(frozen=True, kw_only=True)
-class Column:
-    """One column; ``per_direction`` ones are repeated with each direction's name as suffix."""
-
-    name: str
-    type: pa.DataType
-    meaning: str
-    unit: str = ""
-    per_direction: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Table:
-    """One table: a folder of part files with these columns.
-
-    ``dictionary`` and ``byte_stream_split`` are the columns that the writer encodes so; a column is in
-    one of them at most.
-    """
-
-    name: str
-    columns: tuple[Column, ...]
-    dictionary: tuple[str, ...] = ()
-    byte_stream_split: tuple[str, ...] = ()
-
-    def schema(self, directions: tuple[str, str]) -> pa.Schema:
-        """Arrow schema with unit and meaning as field metadata and the version as schema metadata."""
-        fields = [field for column in self.columns for field in _fields(column, directions)]
-        return pa.schema(
-            fields, metadata={"uwml_table": self.name, "uwml_schema_version": str(SCHEMA_VERSION)}
-        )
-
-    def per_direction(self) -> tuple[str, ...]:
-        """Names, without suffix, of the columns that exist once per direction."""
-        return tuple(column.name for column in self.columns if column.per_direction)
-
-
-def _fields(column: Column, directions: tuple[str, str]) -> list[pa.Field]:
-    metadata = {"unit": column.unit, "meaning": column.meaning}
-    names = [f"{column.name}_{d}" for d in directions] if column.per_direction else [column.name]
-    return [pa.field(name, column.type, metadata=metadata) for name in names]
-
-
-def _col(name: str, type_: pa.DataType, meaning: str, unit: str = "", per_direction: bool = False) -> Column:
-    return Column(name=name, type=type_, meaning=meaning, unit=unit, per_direction=per_direction)
-
 
 _STEP = _col("step", pa.int64(), "optimizer step, the first is 0", "step")
 _LAST_STEP = _col("step", pa.int64(), "last completed optimizer step, -1 before training", "step")
@@ -212,6 +187,53 @@ NEIGHBORS = Table(
     byte_stream_split=("item_id", "negative_item_id", "similarity", "positive_similarity"),
 )
 
+# A row counts the pairs of one process between two steps; rows that agree in their keys add up, and a
+# resume leaves out rows that reach over its first step.
+_COUNTED = (
+    _col("first_step", pa.int64(), "first optimizer step that is counted", "step"),
+    _col("step", pa.int64(), "last optimizer step that is counted", "step"),
+    _SEGMENT,
+    _col("process", pa.int32(), "rank of the process that counted"),
+)
+
+MARGIN_ROLLUPS = Table(
+    name="rollups/margins",
+    columns=(
+        *_COUNTED,
+        _EPOCH,
+        _DIRECTION,
+        _col("bin", pa.int16(), "floor((margin + 2) * 100); -1 below -2, 400 above 2; null: not finite"),
+        _col("count", pa.int64(), "rows of pairs", "pairs"),
+        _col("weight_sum", pa.float64(), "sum of weight", "1"),
+        _col("weight_sq_sum", pa.float64(), "sum of weight squared", "1"),
+        _col("gradient_share_sum", pa.float64(), "sum of gradient_share", "1"),
+        _col("one_minus_p_sum", pa.float64(), "sum of 1 - p = -expm1(-pair_loss)", "1"),
+        _col("no_weight_count", pa.int64(), "rows whose weight is no finite number, in no sum", "pairs"),
+        _col("no_gradient_share_count", pa.int64(), "rows without a finite gradient_share", "pairs"),
+        _col("no_pair_loss_count", pa.int64(), "rows without a finite pair_loss", "pairs"),
+    ),
+    dictionary=("first_step", "step", "segment", "process", "epoch", "direction"),
+)
+
+ITEM_ROLLUPS = Table(
+    name="rollups/items",
+    columns=(
+        *_COUNTED,
+        _col("epoch", pa.int32(), "first epoch of the window of 10 epochs", "epoch"),
+        _DIRECTION,
+        _ITEM,
+        _col("n", pa.int64(), "rows of pairs with a finite margin", "pairs"),
+        _col("margin_mean", pa.float64(), "mean of the finite margins", "cosine"),
+        _col("margin_min", pa.float64(), "least finite margin", "cosine"),
+        _col("margin_spread", pa.float64(), "standard deviation of the finite margins, by n", "cosine"),
+        _col("weight_mean", pa.float64(), "mean of the finite weights", "1"),
+        _col("no_margin_count", pa.int64(), "rows whose margin is no finite number", "pairs"),
+        _col("no_weight_count", pa.int64(), "rows whose weight is no finite number", "pairs"),
+    ),
+    dictionary=("first_step", "step", "segment", "process", "epoch", "direction"),
+    byte_stream_split=("item_id", "margin_mean", "margin_min", "margin_spread", "weight_mean"),
+)
+
 ITEMS = Table(
     name="items",
     columns=(
@@ -242,7 +264,8 @@ PROJECTIONS = Table(
 )
 
 TABLES: Mapping[str, Table] = {
-    table.name: table for table in (STEPS, PAIRS, EVALS, RANKS, EVENTS, SNAPSHOTS, NEIGHBORS)
+    table.name: table
+    for table in (STEPS, PAIRS, EVALS, RANKS, EVENTS, SNAPSHOTS, NEIGHBORS, MARGIN_ROLLUPS, ITEM_ROLLUPS)
 }
 
 

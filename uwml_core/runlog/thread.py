@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from uwml_core.runlog.buffer import RecordBuffer
-from uwml_core.runlog.jobs import Backlog, Job, JobMaker, RankJobMaker
+from uwml_core.runlog.jobs import Backlog, Job
+from uwml_core.runlog.makers import JobMaker, RankJobMaker
 from uwml_core.runlog.records import EventRecord, Record
 from uwml_core.runlog.runfile import RunFile
 
@@ -54,6 +55,7 @@ class WriterThread(threading.Thread):
         self._buffer, self._maker, self._runfile = buffer, maker, runfile
         self._flush_seconds, self._restore, self._last_step = flush_seconds, restore, last_step
         self._backlog = Backlog()
+        self._request = 0
         self._events: list[EventRecord] = []
         self._beat_due = time.monotonic() + HEARTBEAT_S
         self._failing: Exception | None = None
@@ -96,6 +98,10 @@ class WriterThread(threading.Thread):
         events, self._events = self._events, []
         misfits: list[Exception] = []
         self._backlog.add(self._jobs([*taken.records, *events], misfits))
+        if taken.request != self._request or self._buffer.closing:
+            # a checkpoint may follow: what is counted before and after must be told apart
+            self._backlog.add(self._maker.cut())
+        self._request = taken.request
         if misfits:
             self._report(f"{len(misfits)} records do not fit into a part file and are lost", misfits[0])
         self._write()
@@ -116,7 +122,7 @@ class WriterThread(threading.Thread):
         try:
             if self._failing is not None:
                 self._restore()
-            self._backlog.write(self._runfile.folder, self._maker.segment)
+            self._backlog.write(self._runfile.folder, self._maker.segment, lambda job: None)
         except Exception as error:
             self._fail(error)
         else:

@@ -56,6 +56,7 @@ class RunLogger(SimilarityLog, SnapshotLog):
         flush_seconds, flush_steps: a part is written at least that often.
         total_steps: optimizer steps planned.
         strict: raise ``TelemetryError`` at the next call instead of warning.
+        pairs_every: pairs are kept of the steps that are multiples of it; the rollups count all of them.
         rank, world_size: which of how many processes that train together this is. Rank 0 writes the run;
             the others wait for it, then add their share of ``pairs`` and nothing else, so each is given
             its own part of the batch, and what they are told besides is left out.
@@ -90,6 +91,7 @@ class RunLogger(SimilarityLog, SnapshotLog):
         flush_steps: int = 100,
         total_steps: int | None = None,
         strict: bool = False,
+        pairs_every: int = 1,
         rank: int = 0,
         world_size: int = 1,
     ) -> None:
@@ -99,9 +101,8 @@ class RunLogger(SimilarityLog, SnapshotLog):
             )
         described = {"name": name, "modalities": modalities, "config": config, "seed": seed}
         described |= {"data_fingerprint": data_fingerprint, "parent": parent, "total_steps": total_steps}
-        opened = open_for_writing(
-            root, run_id, resume_from_step, rank=rank, world_size=world_size, **described
-        )
+        described |= {"rank": rank, "world_size": world_size, "pairs_every": pairs_every}
+        opened = open_for_writing(root, run_id, resume_from_step, **described)
         self._session = Session(opened, flush_seconds=flush_seconds, flush_steps=flush_steps, strict=strict)
         warm_up(self._session.directions)
         self.path: Path = opened.runfile.folder

@@ -1,0 +1,163 @@
+"""Records to part files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+import pyarrow as pa
+
+from uwml_core.runlog import assemble, columns
+from uwml_core.runlog.jobs import Job
+from uwml_core.runlog.nearest import neighbors_table
+from uwml_core.runlog.records import (
+    EventRecord,
+    NeighborsRecord,
+    Record,
+    RowsRecord,
+    SnapshotRecord,
+    StepRecord,
+)
+from uwml_core.runlog.rollup_log import PATIENCE, Counted, RollupLog
+from uwml_core.runlog.watch import StepWatch
+
+_Kind = TypeVar("_Kind", bound=Record)
+
+
+class JobMaker:
+    """Turns records into jobs; counts the rows of the tables whose parts are named by row.
+
+    Args:
+        segment: that is written.
+        directions: names of both directions.
+        rank_count: processes that train together.
+        pairs_every: the steps that are multiples of it keep their pairs.
+    """
+
+    rank = 0
+
+    def __init__(
+        self, segment: int, directions: tuple[str, str], *, rank_count: int = 1, pairs_every: int = 1
+    ) -> None:
+        self.segment, self._directions, self._rank_count = segment, directions, rank_count
+        self._rows: dict[str, int] = {}
+        self._watch = StepWatch()
+        self._pairs = PairJobs(segment, self.rank, directions, pairs_every)
+        self.cut = self._pairs.cut
+
+    def jobs(self, records: Sequence[Record]) -> list[Job]:
+        """Jobs of these records; ``steps`` last, so a step that is listed has its pairs.
+
+        Raises:
+            Exception: whatever a value that fits no column raises; nothing is counted then.
+        """
+        steps = _only(records, StepRecord)
+        assemble.settle_scalars(steps)
+        # all that may fail comes first, as what is counted and numbered below cannot be taken back
+        step_jobs = self._step_jobs(steps) if steps else []
+        pairs = self._pairs.rows(steps)
+        snapshots = [self._snapshot_job(record) for record in _only(records, SnapshotRecord)]
+        snapshots += [self._neighbors_job(record) for record in _only(records, NeighborsRecord)]
+        rows = {
+            name: assemble.rows_table(group, self._directions)
+            for name, group in _by_table(_only(records, RowsRecord)).items()
+        }
+        events = [*_only(records, EventRecord), *self._watch.events(steps)]
+        if events:
+            events.sort(key=lambda event: event.time)
+            rows["events"] = assemble.events_table(events, self._directions)
+        numbered = [self._numbered(name, data) for name, data in rows.items()]
+        return [*numbered, *snapshots, *self._pairs.jobs(steps, pairs), *step_jobs, *self._pairs.counted()]
+
+    def _step_jobs(self, steps: list[StepRecord]) -> list[Job]:
+        data = assemble.steps_table(steps, self._directions, self._rank_count)
+        return [Job(table="steps", first=steps[0].step, last=steps[-1].step, data=data)]
+
+    def _snapshot_job(self, record: SnapshotRecord) -> Job:
+        data = assemble.snapshot_table(record, self.segment, self._directions)
+        return Job(table="snapshots", first=record.step, last=record.step, data=data)
+
+    def _neighbors_job(self, record: NeighborsRecord) -> Job:
+        data = neighbors_table(record, self.segment, self._directions)
+        return Job(table="neighbors", first=record.step, last=record.step, data=data)
+
+    def _numbered(self, name: str, data: pa.Table) -> Job:
+        first = self._rows.get(name, 0)
+        self._rows[name] = first + data.num_rows
+        return Job(table=name, first=first, last=self._rows[name] - 1, data=data)
+
+
+class RankJobMaker:
+    """Turns the steps of a process behind the first into jobs: its share of the pairs and nothing else.
+
+    Args:
+        segment, rank: of this process.
+        directions: names of both directions.
+        pairs_every: the steps that are multiples of it keep their pairs.
+    """
+
+    def __init__(self, segment: int, rank: int, directions: tuple[str, str], pairs_every: int = 1) -> None:
+        self.segment, self.rank = segment, rank
+        self._pairs = PairJobs(segment, rank, directions, pairs_every)
+        self.cut = self._pairs.cut
+
+    def jobs(self, records: Sequence[Record]) -> list[Job]:
+        """Jobs of these records.
+
+        Raises:
+            Exception: whatever a value that fits no column raises; nothing is counted then.
+        """
+        steps = _only(records, StepRecord)
+        return [*self._pairs.jobs(steps, self._pairs.rows(steps)), *self._pairs.counted()]
+
+
+class PairJobs:
+    """``pairs`` of the steps that keep theirs, and the rollups of all steps."""
+
+    def __init__(self, segment: int, rank: int, directions: tuple[str, str], pairs_every: int) -> None:
+        self._rank, self._directions, self._every = rank, directions, pairs_every
+        self._rollups = RollupLog(segment, rank, directions, patience=PATIENCE if pairs_every == 1 else 1)
+        self._counted: list[Job] = []
+
+    def rows(self, steps: list[StepRecord]) -> pa.Table | None:
+        """Rows of ``pairs`` of all steps; None without steps.
+
+        Raises:
+            Exception: whatever a value that fits no column raises.
+        """
+        return assemble.pairs_table(steps, self._directions) if steps else None
+
+    def jobs(self, steps: list[StepRecord], rows: pa.Table | None) -> list[Job]:
+        """Count the rows, and a job for those that are kept."""
+        if rows is None:
+            return []
+        self._counted = self._as_jobs(self._rollups.add(steps, rows))
+        kept = [step.step for step in steps if step.step % self._every == 0]
+        if len(kept) < len(steps):
+            rows = rows.filter(columns.booleans(rows["step"].to_numpy() % self._every == 0))
+        if not kept:
+            return []
+        return [Job(table="pairs", first=kept[0], last=kept[-1], data=rows, rank=self._rank)]
+
+    def counted(self) -> list[Job]:
+        """Rollups that are due, once; to be written behind the pairs that they count."""
+        counted, self._counted = self._counted, []
+        return counted
+
+    def cut(self) -> list[Job]:
+        """End the stretch of steps that the rollups count together."""
+        return self._as_jobs(self._rollups.cut())
+
+    def _as_jobs(self, files: Iterable[Counted]) -> list[Job]:
+        return [Job(**file._asdict(), rank=self._rank) for file in files]
+
+
+def _only(records: Sequence[Record], kind: type[_Kind]) -> list[_Kind]:
+    return [record for record in records if isinstance(record, kind)]
+
+
+def _by_table(records: list[RowsRecord]) -> dict[str, list[RowsRecord]]:
+    grouped: dict[str, list[RowsRecord]] = {}
+    for record in records:
+        grouped.setdefault(record.table, []).append(record)
+    return grouped

@@ -1,0 +1,121 @@
+"""Rollups of a run that is being written: counted as the pairs come, written again while they grow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from uwml_core.runlog.records import StepRecord
+from uwml_core.runlog.rollups import (
+    ROLLUPS,
+    Directions,
+    Rollup,
+    Values,
+    count,
+    joined_values,
+    merged,
+    to_table,
+)
+
+# A stretch ends where rewriting it would take too long.
+_MOST_ROWS = 200_000
+# A reader counts what is behind the last file from pairs, which costs it this many part files at most.
+PATIENCE = 10
+
+
+class Counted(NamedTuple):
+    """One part file of a rollup, and the last step of the narrower one that it replaces, if any."""
+
+    table: str
+    first: int
+    last: int
+    replaced: int | None
+    data: pa.Table
+
+
+class RollupLog:
+    """Counts the steps of one segment and process.
+
+    What is counted between two *cuts* is a stretch: one file for each rollup, written anew from time to
+    time under a wider name until the next cut. A cut is where the epoch changes, where the trainer asks
+    for a flush (before a checkpoint) and at the end, so that a resume from a checkpoint drops whole
+    stretches. Pairs that no file covers yet are for the reader to count from the raw rows.
+
+    Args:
+        segment, rank: of this process.
+        directions: names of both directions.
+        patience: flushes after which a growing stretch is written again; 1 where pairs are thinned, as
+            then nobody can count them later.
+    """
+
+    def __init__(self, segment: int, rank: int, directions: Directions, patience: int = PATIENCE) -> None:
+        self._origin = {"segment": segment, "process": rank}
+        self._directions, self._patience = directions, patience
+        self._parts: dict[str, list[Values]] = {name: [] for name in ROLLUPS}
+        self._first: int | None = None
+        self._last = self._age = 0
+        self._written: int | None = None
+        self._epoch: int | None = None
+
+    def add(self, records: Sequence[StepRecord], pairs: pa.Table) -> list[Counted]:
+        """Count the rows of these steps, all of them, in the order of the steps; files that are due."""
+        files = []
+        for epoch, steps, rows in _by_epoch(records, pairs):
+            if epoch != self._epoch:
+                files += self.cut()
+                self._epoch = epoch
+            self._first = steps[0] if self._first is None else self._first
+            self._last = steps[-1]
+            for name, rollup in ROLLUPS.items():
+                self._parts[name].append(count(rollup, rows, self._directions))
+        self._age += 1
+        if self._age >= self._patience:
+            files += self._files()
+        if any(len(part["epoch"]) > _MOST_ROWS for parts in self._parts.values() for part in parts):
+            files += self.cut()
+        return files
+
+    def cut(self) -> list[Counted]:
+        """End the stretch; its files, unless they are written."""
+        files = [] if self._first is None or self._written == self._last else self._files()
+        self._parts = {name: [] for name in ROLLUPS}
+        self._first = self._written = None
+        return files
+
+    def _files(self) -> list[Counted]:
+        files = []
+        for name, rollup in ROLLUPS.items():
+            rows = merged(rollup, joined_values(self._parts[name]))
+            self._parts[name] = [rows]
+            files.append(self._file(rollup, rows))
+        self._written, self._age = self._last, 0
+        return files
+
+    def _file(self, rollup: Rollup, rows: Values) -> Counted:
+        first = self._last if self._first is None else self._first
+        origin = {"first_step": first, "step": self._last, **self._origin}
+        constant = {name: np.full(len(rows["epoch"]), value) for name, value in origin.items()}
+        data = to_table(rollup, {**constant, **rows}, self._directions)
+        return Counted(rollup.spec.name, first, self._last, self._written, data)
+
+
+def _by_epoch(
+    records: Sequence[StepRecord], pairs: pa.Table
+) -> Iterator[tuple[int | None, list[int], pa.Table]]:
+    """Neighbouring steps of one epoch: the epoch, the steps, and their rows, which are as long as told."""
+    begin = row = 0
+    while begin < len(records):
+        epoch, end = records[begin].epoch, begin
+        while end < len(records) and records[end].epoch == epoch:
+            end += 1
+        length = sum(2 * _batch(record) for record in records[begin:end])
+        yield epoch, [record.step for record in records[begin:end]], pairs.slice(row, length)
+        begin, row = end, row + length
+
+
+def _batch(record: StepRecord) -> int:
+    ids: Any = record.item_ids
+    return int(ids.shape[0] if hasattr(ids, "shape") else len(ids))

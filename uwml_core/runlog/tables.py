@@ -1,0 +1,61 @@
+"""What a table of the run log is: columns with Arrow type, unit and meaning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """One column; ``per_direction`` ones are repeated with each direction's name as suffix."""
+
+    name: str
+    type: pa.DataType
+    meaning: str
+    unit: str = ""
+    per_direction: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """One table: a folder of part files with these columns.
+
+    ``dictionary`` and ``byte_stream_split`` are the columns that the writer encodes so; a column is in
+    one of them at most.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    dictionary: tuple[str, ...] = ()
+    byte_stream_split: tuple[str, ...] = ()
+
+    def schema(self, directions: tuple[str, str]) -> pa.Schema:
+        """Arrow schema with unit and meaning as field metadata and the version as schema metadata."""
+        fields = [field for column in self.columns for field in _fields(column, directions)]
+        return pa.schema(
+            fields, metadata={"uwml_table": self.name, "uwml_schema_version": str(SCHEMA_VERSION)}
+        )
+
+    def per_direction(self) -> tuple[str, ...]:
+        """Names, without suffix, of the columns that exist once per direction."""
+        return tuple(column.name for column in self.columns if column.per_direction)
+
+
+def _fields(column: Column, directions: tuple[str, str]) -> list[pa.Field]:
+    metadata = {"unit": column.unit, "meaning": column.meaning}
+    names = [f"{column.name}_{d}" for d in directions] if column.per_direction else [column.name]
+    return [pa.field(name, column.type, metadata=metadata) for name in names]
+
+
+def col(name: str, type_: pa.DataType, meaning: str, unit: str = "", per_direction: bool = False) -> Column:
+    """A column in one line.
+
+    Example:
+        >>> col("step", pa.int64(), "optimizer step", "step").unit
+        'step'
+    """
+    return Column(name=name, type=type_, meaning=meaning, unit=unit, per_direction=per_direction)
