@@ -18,7 +18,7 @@ def test_importing_the_package_of_adapters_loads_no_library(python: str) -> None
     assert python_says(python, code % (LIBRARIES,)) == ""
 
 
-@pytest.mark.parametrize("library", ["open_clip", "pytorch_metric_learning"])
+@pytest.mark.parametrize("library", LIBRARIES)
 def test_an_adapter_without_its_library_names_the_extra(python: str, library: str) -> None:
     # None in sys.modules is how Python marks a module that cannot be imported
     code = (
