@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-COMMANDS = ("demo", "train", "app", "losses", "project", "diagnose-embeddings")
+COMMANDS = ("demo", "train", "app", "losses", "project", "diagnose-embeddings", "bundle", "import")
+# a keyword can name no module
+_MODULES = {"import": "import_bundle"}
 
 _PACKAGE = Path(__file__).parent
 
@@ -25,7 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Exit code: 0 done, 2 an error that the user can mend (told in one line), 128 + n ended by signal n.
     """
     modules = {
-        name: importlib.import_module(f"uwml_core.commands.{name.replace('-', '_')}") for name in COMMANDS
+        name: importlib.import_module(f"uwml_core.commands.{_MODULES.get(name, name.replace('-', '_'))}")
+        for name in COMMANDS
     }
     options = _parser(modules).parse_args(arguments)
     try:
