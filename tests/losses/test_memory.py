@@ -95,11 +95,11 @@ def test_negatives_of_the_queue_carry_label_and_item_id() -> None:
     last = loss.last
     assert last.negative_index[0].tolist() == [4, 5, 6, 7]
     assert last.negative_label[0].tolist() == [10, 11, 12, 13]
-    assert last.memory_item_ids == (7, 8, 9, 6)
+    assert last.further_item_ids == (7, 8, 9, 6)
     loss(*batch(3, dim=4))
-    assert loss.last.memory_item_ids == ("a", "b", "c", "d")
+    assert loss.last.further_item_ids == ("a", "b", "c", "d")
     loss(*batch(4, dim=4))
-    assert loss.last.memory_item_ids == (None,) * 4
+    assert loss.last.further_item_ids == (None,) * 4
 
 
 def test_a_single_pair_has_negatives_once_there_is_a_queue() -> None:
@@ -138,7 +138,7 @@ def test_resume_is_bit_exact_from_a_weights_only_checkpoint(modalities: str) -> 
     resumed.load_state_dict(torch.load(stream, weights_only=True))
     for seed in range(4, 8):
         assert torch.equal(whole(*batch(seed)), resumed(*batch(seed)))
-        assert whole.last.memory_item_ids == resumed.last.memory_item_ids
+        assert whole.last.further_item_ids == resumed.last.further_item_ids
         assert torch.equal(whole.last.negative_label, resumed.last.negative_label)
 
 

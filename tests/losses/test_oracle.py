@@ -116,7 +116,7 @@ def compare_step(last: Any, at: Any, setting: Setting) -> None:
         assert last.false_negatives is None
     else:
         assert last.false_negatives.tolist() == false
-    assert list(last.memory_item_ids) == [item for batch in at.queue for item in batch.ids]
+    assert list(last.further_item_ids) == [item for batch in at.queue for item in batch.ids]
 
 
 def compare_direction(last: Any, d: int, side: Any, at: Any, setting: Setting) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import torch
 
+from uwml_core.losses.distributed import ALONE, OneProcess
 from uwml_core.losses.search import max_with_index
 from uwml_core.weighting import UWMLConfig
 
@@ -130,11 +131,11 @@ def masked_quantile(values: torch.Tensor, excluded: torch.Tensor, level: float) 
     return torch.lerp(below, above, (place - low).to(below.dtype))
 
 
-def negative_spread(side: Candidates) -> torch.Tensor:
+def negative_spread(side: Candidates, peers: OneProcess = ALONE) -> torch.Tensor:
     """Standard deviation of the similarities to negatives, a scalar >= 1e-3: the scale of margins.
 
     The square root of the mean over anchors of the biased variance over their negatives. Anchors with
-    fewer than two are left out; 1 where none is left.
+    fewer than two are left out; 1 where none is left. The anchors are those of all processes.
     """
     negative = ~side.excluded
     count = negative.sum(1)
@@ -143,6 +144,6 @@ def negative_spread(side: Candidates) -> torch.Tensor:
     mean = side.similarity.masked_fill(side.excluded, 0.0).sum(1) / safe
     deviation = (side.similarity - mean[:, None]).masked_fill(side.excluded, 0.0)
     variance = (deviation * deviation).sum(1) / safe
-    average = variance.masked_fill(~several, 0.0).sum() / several.sum().clamp(min=1)
-    spread = average.clamp(min=_SMALLEST_SCALE**2).sqrt()
-    return torch.where(several.any(), spread, torch.ones_like(spread))
+    summed, anchors = peers.total(variance.masked_fill(~several, 0.0).sum(), several.sum())
+    spread = (summed / anchors.clamp(min=1)).clamp(min=_SMALLEST_SCALE**2).sqrt()
+    return torch.where(anchors > 0, spread, torch.ones_like(spread))

@@ -12,18 +12,20 @@ import torch
 class StepDiagnostics:
     """Diagnostics of one step. ``d`` indexes ``directions``; all tensors are detached.
 
-    Per anchor, ``[2, batch]`` on the device of the features, float32 (float64 for float64 input) or
-    int64. ``negative_index`` points into the candidates; it, ``negative_label`` (-1) and the NaN of the
-    float fields mark anchors without negatives.
+    Per anchor of this process, ``[2, batch]`` on the device of the features, float32 (float64 for float64
+    input) or int64. ``negative_index`` points into the candidates; it, ``negative_label`` (-1) and the NaN
+    of the float fields mark anchors without negatives.
 
-    ``memory_item_ids`` are the ids of the candidates behind the batch, those of the memory queue; None for
-    an id that was not given.
+    ``further_item_ids`` are the ids of the candidates behind the batch, those of other processes in rank
+    order, then those of the memory queue; None for an id that was not given.
+
+    What is not per anchor is over the anchors of all processes that share a batch, ``batch_size`` pairs.
 
     Per direction, float64 ``[2]`` on the host. Per step, Python floats and ints; None where a quantity
     does not exist for the loss in use (it becomes null in the log, not NaN).
 
     ``false_negatives`` names the negatives that ``false_negative_margin`` left out: int64
-    ``[masked_false_negatives, 3]`` of direction, anchor and candidate, on the device; None without it.
+    ``[n, 3]`` of direction, anchor and candidate, on the device; None without it.
 
     The names are those of the ``pairs`` and ``steps`` tables in ``uwml_core.runlog.schema``;
     ``direction_loss`` is the ``loss`` of a direction.
@@ -60,7 +62,7 @@ class StepDiagnostics:
     negatives_per_anchor: float
     masked_false_negatives: int
     false_negatives: torch.Tensor | None = None
-    memory_item_ids: tuple[Any, ...] = ()
+    further_item_ids: tuple[Any, ...] = ()
     margin_scale: torch.Tensor | None = None
     dead_share: torch.Tensor | None = None
     wrong_sign_share: torch.Tensor | None = None

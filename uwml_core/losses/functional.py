@@ -18,6 +18,7 @@ from uwml_core.losses.candidates import (
     negative_spread,
     negative_statistic,
 )
+from uwml_core.losses.distributed import ALONE, OneProcess
 from uwml_core.losses.pairs import pair_loss
 from uwml_core.losses.terms import AnchorTerms
 from uwml_core.losses.wei2020 import calibrated
@@ -32,6 +33,7 @@ def base_terms(
     bias: float | torch.Tensor = 0.0,
     *,
     detach: bool = True,
+    peers: OneProcess = ALONE,
 ) -> AnchorTerms:
     """Terms of the configured base loss and statistic; the plain, fully differentiable form.
 
@@ -41,15 +43,17 @@ def base_terms(
         scale: 1 / temperature; only losses with logits use it.
         bias: added to the logits of ``sigmoid``.
         detach: False lets gradient flow through the weights; for the benchmark of that choice only.
+        peers: the processes that share the batch.
     """
     hardest, index = zip(*(hardest_negative(side) for side in sides), strict=True)
     weighing = [side.detached() if detach else side for side in sides]
     statistic = [negative_statistic(s, best, config) for s, best in zip(weighing, hardest, strict=True)]
-    spread = [negative_spread(side) for side in weighing] if config.margin_scale == "negative_std" else None
+    scaled = config.margin_scale == "negative_std"
+    spread = [negative_spread(side, peers) for side in weighing] if scaled else None
     if config.weighs_pairs:
         base = _over_pairs(sides, config, scale, bias, detach=detach)
     else:
-        base = _over_anchors(sides, hardest, config, scale)
+        base = _over_anchors(sides, hardest, config, scale, peers)
     return AnchorTerms(
         **base,
         positive=sides[0].positive,
@@ -61,10 +65,14 @@ def base_terms(
 
 
 def _over_anchors(
-    sides: Both, hardest: Sequence[torch.Tensor], config: UWMLConfig, scale: float | torch.Tensor
+    sides: Both,
+    hardest: Sequence[torch.Tensor],
+    config: UWMLConfig,
+    scale: float | torch.Tensor,
+    peers: OneProcess,
 ) -> dict[str, Any]:
     if config.base == "wei2020_calibrated":
-        sides, hardest = calibrated(sides, hardest)
+        sides, hardest = calibrated(sides, hardest, peers)
     both = [anchor_loss(side, best, config, scale) for side, best in zip(sides, hardest, strict=True)]
     zones = [base.zones for base in both if base.zones is not None]
     return {

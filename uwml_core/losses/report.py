@@ -10,10 +10,11 @@ import torch.nn.functional as F
 
 from uwml_core.losses.candidates import Both
 from uwml_core.losses.diagnostics import StepDiagnostics
+from uwml_core.losses.distributed import ALONE, OneProcess
+from uwml_core.losses.further import FurtherPairs
 from uwml_core.losses.logits import Logits
-from uwml_core.losses.memory import Remembered
 from uwml_core.losses.schedule import Stage
-from uwml_core.losses.similarity import NORM_RANGE, negatives_per_anchor
+from uwml_core.losses.similarity import NORM_RANGE, count_negatives
 from uwml_core.losses.terms import AnchorTerms
 from uwml_core.losses.weigh import Weighted, direction_factors
 from uwml_core.weighting import UWMLConfig
@@ -23,8 +24,8 @@ class StepTensors(NamedTuple):
     """Everything a step computed on the device; axis 0 of ``[2, B]`` is the direction.
 
     ``norms`` is ``[2, B]`` with the modality on axis 0; ``labels`` is ``[B]`` and ``distinct`` says that
-    no two of them are equal. ``sides`` and ``units``, the detached unit rows of both modalities, are None
-    on the fused path, ``memory`` is None where there is none.
+    no two of them are equal. ``sides`` is None on the fused path. ``further`` are the candidates behind the
+    batch, in order. ``whole`` is the batch of all processes, None where neither they nor a memory ask for it.
     """
 
     terms: AnchorTerms
@@ -34,12 +35,25 @@ class StepTensors(NamedTuple):
     distinct: bool
     logits: Logits
     sides: Both | None = None
-    units: tuple[torch.Tensor, torch.Tensor] | None = None
-    memory: Remembered | None = None
+    further: tuple[FurtherPairs, ...] = ()
+    whole: FurtherPairs | None = None
+    peers: OneProcess = ALONE
+
+    @property
+    def batch_size(self) -> int:
+        """Pairs in the batch of all processes."""
+        return self.labels.shape[0] * self.peers.size
+
+    @property
+    def candidate_labels(self) -> torch.Tensor:
+        """Labels of all candidates, the own batch first."""
+        if not self.further:
+            return self.labels
+        return torch.cat((self.labels, *(pairs.labels for pairs in self.further)))
 
 
 class StepReading(NamedTuple):
-    """What the host learns of a step: float64 ``[2]`` per direction, and floats."""
+    """What the host learns of a step, over all processes: float64 ``[2]`` per direction, and floats."""
 
     loss: torch.Tensor
     gap: torch.Tensor
@@ -63,15 +77,15 @@ def read_step(step: StepTensors) -> StepReading:
     ``sound`` is False where a norm is out of range, a scale is not positive and finite, or no anchor has
     a negative: the caller then finds out which.
     """
-    counts, rows = _counts(step), _rows(step)
-    floats = torch.stack([value.to(torch.float64).expand(2) for value in rows.values()])
-    anchors, correct, clamped, normal, *host = torch.cat((counts.to(torch.float64), floats.detach())).cpu()
-    read = dict(zip(rows, host, strict=True))
+    sums, values = _sums(step), _values(step)
+    (summed,) = step.peers.total(torch.cat((_counts(step).to(torch.float64), _stacked(sums))))
+    anchors, correct, clamped, normal, *host = torch.cat((summed, _stacked(values))).cpu()
+    read = dict(zip((*sums, *values), host, strict=True))
     scale, bias = (
         read[name][0].item() if isinstance(value, torch.Tensor) else value
         for name, value in step.logits._asdict().items()
     )
-    batch = step.labels.shape[0]
+    batch = step.batch_size
     sound = anchors.sum().item() > 0 and normal.sum().item() == 2 * batch
     return StepReading(
         loss=read["loss"],
@@ -80,7 +94,7 @@ def read_step(step: StepTensors) -> StepReading:
         clamped_share=clamped / read.get("weighed", anchors),
         no_negative_count=batch - anchors,
         accuracy=correct / anchors,
-        negatives_per_anchor=read["negatives"].mean().item() if "negatives" in read else batch - 1.0,
+        negatives_per_anchor=read["negatives"].mean().item() / batch if "negatives" in read else batch - 1.0,
         masked_false_negatives=int(read["masked"].sum().item()) if "masked" in read else 0,
         margin_scale=read.get("margin_scale"),
         dead_share=read["dead"] / anchors if "dead" in read else None,
@@ -100,8 +114,12 @@ def _counts(step: StepTensors) -> torch.Tensor:
     return torch.stack((counts[0], counts[1], step.weighted.clamped, counts[2]))
 
 
-def _rows(step: StepTensors) -> dict[str, torch.Tensor]:
-    """What the host reads beside the counts: ``[2]`` per direction, or scalars."""
+def _stacked(rows: dict[str, torch.Tensor]) -> torch.Tensor:
+    return torch.stack([value.detach().to(torch.float64).expand(2) for value in rows.values()])
+
+
+def _sums(step: StepTensors) -> dict[str, torch.Tensor]:
+    """Sums over this process's anchors beside the counts: ``[2]`` per direction, or scalars."""
     terms, weighted = step.terms, step.weighted
     # to the hardest negative, whatever the statistic
     margin = weighted.margin if terms.statistic is None else terms.positive - terms.negative
@@ -109,23 +127,26 @@ def _rows(step: StepTensors) -> dict[str, torch.Tensor]:
     rows = {
         "gap": margin.sum(-1, dtype=torch.float64),
         "loss": weighted.losses,
-        "ess": weighted.ess,
     }
     if weighted.weighed is not None:
         rows["weighed"] = weighted.weighed
     if step.sides is not None:
-        rows["negatives"] = torch.stack(
-            [(~s.excluded).sum(1, dtype=torch.float64).mean() for s in step.sides]
-        )
+        rows["negatives"] = torch.stack([(~side.excluded).sum() for side in step.sides])
         masks = [side.false_negatives for side in step.sides if side.false_negatives is not None]
         if masks:
             rows["masked"] = torch.stack([mask.sum() for mask in masks])
     elif not step.distinct:
-        rows["negatives"] = negatives_per_anchor(step.labels)
-    if step.terms.margin_scale is not None:
-        rows["margin_scale"] = step.terms.margin_scale
+        rows["negatives"] = count_negatives(step.labels)
     if step.terms.zones is not None:
         rows["dead"], rows["wrong_sign"] = step.terms.zones.sum(-1)
+    return rows
+
+
+def _values(step: StepTensors) -> dict[str, torch.Tensor]:
+    """What is the same in all processes: ``[2]`` per direction, or scalars."""
+    rows = {"ess": step.weighted.ess}
+    if step.terms.margin_scale is not None:
+        rows["margin_scale"] = step.terms.margin_scale
     tensors = {name: v for name, v in step.logits._asdict().items() if isinstance(v, torch.Tensor)}
     return {**rows, **tensors}
 
@@ -150,22 +171,21 @@ def step_diagnostics(
         gap_window: mean gaps over the controller's window.
     """
     terms, weighted = step.terms, step.weighted
-    mass = weighted.mass
+    (mass,) = step.peers.total(weighted.mass.sum(-1, keepdim=True))
     missing = terms.negative_index < 0
     statistic = terms.negative if terms.statistic is None else terms.statistic
-    first, second = direction_factors(config, direction_weight)
     return StepDiagnostics(
         directions=config.directions,
         label=step.labels.expand(2, -1),
         negative_index=terms.negative_index,
-        negative_label=_candidate_labels(step)[terms.negative_index].masked_fill_(missing, -1),
+        negative_label=step.candidate_labels[terms.negative_index].masked_fill_(missing, -1),
         positive_similarity=terms.positive.detach().expand(2, -1),
         negative_similarity=statistic.detach().masked_fill(missing, torch.nan),
         margin=weighted.margin.detach(),
         pair_loss=weighted.pair_loss.detach(),
         pair_weight=weighted.pair_weight.detach(),
         weight=weighted.weight.detach(),
-        gradient_share=mass / mass.sum(-1, keepdim=True),
+        gradient_share=weighted.mass / mass,
         direction_loss=reading.loss,
         gap=reading.gap,
         gap_window=torch.tensor(gap_window, dtype=torch.float64),
@@ -174,8 +194,8 @@ def step_diagnostics(
         clamped_share=reading.clamped_share,
         no_negative_count=reading.no_negative_count,
         accuracy=reading.accuracy,
-        loss=float(first) * reading.loss[0].item() + float(second) * reading.loss[1].item(),
-        batch_size=step.labels.shape[0],
+        loss=whole_loss(reading, config, direction_weight),
+        batch_size=step.batch_size,
         progress=stage.progress,
         steepness=stage.steepness,
         stage_factor=stage.factor,
@@ -183,15 +203,17 @@ def step_diagnostics(
         negatives_per_anchor=reading.negatives_per_anchor,
         masked_false_negatives=reading.masked_false_negatives,
         false_negatives=_false_negatives(step),
-        memory_item_ids=() if step.memory is None else step.memory.item_ids,
+        further_item_ids=tuple(item for pairs in step.further for item in pairs.item_ids),
         margin_scale=reading.margin_scale,
         dead_share=reading.dead_share,
         wrong_sign_share=reading.wrong_sign_share,
     )
 
 
-def _candidate_labels(step: StepTensors) -> torch.Tensor:
-    return step.labels if step.memory is None else torch.cat((step.labels, step.memory.labels))
+def whole_loss(reading: StepReading, config: UWMLConfig, direction_weight: tuple[float, float]) -> float:
+    """The loss of a step over all processes."""
+    first, second = direction_factors(config, direction_weight)
+    return float(first) * reading.loss[0].item() + float(second) * reading.loss[1].item()
 
 
 def _false_negatives(step: StepTensors) -> torch.Tensor | None:

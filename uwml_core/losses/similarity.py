@@ -39,14 +39,14 @@ def same_label_mask(labels: torch.Tensor) -> torch.Tensor:
     return labels[:, None] == labels[None, :]
 
 
-def negatives_per_anchor(labels: torch.Tensor) -> torch.Tensor:
-    """Mean number of negatives over all anchors, a float64 scalar, without a ``[B, B]`` pass.
+def count_negatives(labels: torch.Tensor) -> torch.Tensor:
+    """Number of negatives of all anchors together, an int64 scalar, without a ``[B, B]`` pass.
 
     Example:
-        >>> float(negatives_per_anchor(torch.tensor([4, 9, 4, 4])))
-        1.5
+        >>> int(count_negatives(torch.tensor([4, 9, 4, 4])))
+        6
     """
     ordered = labels.sort().values
     last = torch.searchsorted(ordered, ordered, right=True)
     first = torch.searchsorted(ordered, ordered)
-    return (labels.shape[0] - (last - first)).to(torch.float64).mean()
+    return (labels.shape[0] - (last - first)).sum()

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 
 from uwml_core.losses import checks
-from uwml_core.losses.candidates import both_directions
 from uwml_core.losses.diagnostics import StepDiagnostics
-from uwml_core.losses.functional import base_terms
-from uwml_core.losses.fused import fused_infonce_terms, fusible
+from uwml_core.losses.distributed import OneProcess, check_claims, processes
+from uwml_core.losses.fused import fusible
 from uwml_core.losses.logits import Logits, Number, bias_of, learnable_logits, scale_of
-from uwml_core.losses.memory import similarities
-from uwml_core.losses.report import StepReading, StepTensors, flat_logs, read_step, step_diagnostics
+from uwml_core.losses.measure import Batch, Measure
+from uwml_core.losses.report import (
+    StepReading,
+    StepTensors,
+    flat_logs,
+    read_step,
+    step_diagnostics,
+    whole_loss,
+)
 from uwml_core.losses.schedule import Stage, depends_on_progress, stage_at
-from uwml_core.losses.similarity import rescaled_rows, row_norms, same_label_mask, unit_rows
+from uwml_core.losses.similarity import rescaled_rows
 from uwml_core.losses.state import LossState
-from uwml_core.losses.weigh import combine, direction_factors, weigh
+from uwml_core.losses.weigh import combine, direction_factors
 from uwml_core.weighting import UWMLConfig
 
 
@@ -42,11 +49,18 @@ class UWMLLoss(nn.Module):
     loss k times per optimizer step with the same batch, other rows of it in the graph each time.
     ``memory_batches`` earlier batches are further negatives, without gradient.
 
+    Where ``torch.distributed`` runs, the processes of its default group share a batch while training: each
+    calls the loss with its slice, meets the candidates of all, and has the weights that one process with the
+    whole batch has. All return that loss; the mean over processes of their gradients, which
+    ``DistributedDataParallel`` takes, is its gradient. The loss's own parameters get it without averaging. In
+    ``eval()`` nothing is gathered, so that one process may evaluate alone.
+
     Args:
         config: a ``UWMLConfig``, a mapping of its fields, or None for the defaults.
         validate: False skips the checks on values (finite, non-zero rows, some negative), not those on
             shapes.
         detach_weights: False lets gradient flow through the weights; for the benchmark of that choice.
+        distributed: False keeps processes apart, each with the loss of its own batch.
         **overrides: fields of ``UWMLConfig`` that replace those of ``config``.
 
     Attributes:
@@ -59,6 +73,9 @@ class UWMLLoss(nn.Module):
             - ``learnable_temperature`` with ``temperature_end``, or with a base that has no temperature or
               learns its own scale;
             - ``over_negatives="sum"`` with another base than ``triplet``.
+
+        A call raises it, in all processes alike, for batches of unequal size or dtype in several processes,
+        with or without a memory queue, and for labels that only some of them have.
 
     Example:
         >>> loss = UWMLLoss(total_steps=100, temperature=0.1)
@@ -76,12 +93,13 @@ class UWMLLoss(nn.Module):
         *,
         validate: bool = True,
         detach_weights: bool = True,
+        distributed: bool = True,
         **overrides: Any,
     ) -> None:
         super().__init__()
         base = config.to_dict() if isinstance(config, UWMLConfig) else dict(config or {})
         self.config = UWMLConfig.from_dict({**base, **overrides})
-        self.validate, self.detach_weights = validate, detach_weights
+        self.validate, self.detach_weights, self.distributed = validate, detach_weights, distributed
         self.last = None
         self._state, self._warned = LossState(self.config), False
         self._fused = detach_weights and fusible(self.config)
@@ -116,7 +134,7 @@ class UWMLLoss(nn.Module):
         whole_step: bool = False,
         **ignored: Any,
     ) -> torch.Tensor | dict[str, torch.Tensor]:
-        """Loss of one batch; ``last`` then tells what happened in it.
+        """Loss of one batch, or of this process's slice of one; ``last`` then tells what happened in it.
 
         Args:
             image_features: ``[batch, dim]`` floating, finite, no zero rows; need not be normalised.
@@ -127,7 +145,7 @@ class UWMLLoss(nn.Module):
             output_dict: return ``{"contrastive_loss": loss}``.
             labels: ``[batch]`` whole numbers; equal ones are never negatives of each other. None numbers
                 the pairs by a running counter.
-            item_ids: ``[batch]`` ids of the pairs, which the memory queue keeps with them.
+            item_ids: ``[batch]`` ids of the pairs, which other processes and the memory queue keep with them.
             progress: t in [0, 1] for this call, in place of steps done / ``total_steps``.
             whole_step: this call is an optimizer step of its own, whatever ``accumulate_batches`` says.
             **ignored: other arguments that trainers pass to a loss.
@@ -138,29 +156,32 @@ class UWMLLoss(nn.Module):
         Raises:
             ValueError: naming the argument, the first five offending rows and what is expected.
         """
-        checks.check_features(image_features, text_features)
-        checks.check_item_ids(item_ids, image_features.shape[0])
-        checks.check_memory(image_features.shape[1], self._state.memory.dim)
+        peers = processes(sharing=self.distributed and self.training)
+        batch, claims = peers.share(
+            lambda: self._batch(image_features, text_features, labels, item_ids, peers.rank), Batch.claim
+        )
+        check_claims(claims)
         checks.check_logit("logit_scale", logit_scale)
         checks.check_logit("logit_bias", logit_bias)
         stage = self._stage(checks.check_progress(progress))
         if isinstance(logit_scale, (int, float)):
             stage = stage._replace(temperature=1.0 / logit_scale)
+        measure = Measure(self.config, self._state.memory, peers, self._fused, self.detach_weights)
         with torch.autocast(image_features.device.type, enabled=False):
-            image, text = _at_least_float32(image_features), _at_least_float32(text_features)
-            logits = self._logits(logit_scale, logit_bias, stage, image)
-            step = self._measure(image, text, labels, stage, logits)
+            logits = self._logits(logit_scale, logit_bias, stage, batch.image, peers)
+            step = measure.step(batch, claims, logits, stage.steepness)
             reading = read_step(step)
             if self.validate and not reading.sound:
-                step = self._measure(*self._sound(image, text, step, reading), labels, stage, logits)
+                batch, _ = peers.share(partial(_sound, batch, reading), _nothing)
+                step = measure.step(batch, claims, logits, stage.steepness)
                 reading = read_step(step)
-                if reading.no_negative_count.min() == len(step.labels):
-                    checks.refuse_without_negatives(step.labels.tolist(), self.config.false_negative_margin)
-            direction_weight = self._advance(reading, step, item_ids, whole_step=whole_step)
+                self._refuse_without_negatives(step, reading)
+            direction_weight = self._advance(reading, step, whole_step=whole_step)
             if self.config.combination == "add":
-                step = self._weighed(step, stage, direction_weight)
+                step = step._replace(weighted=measure.weighed(step, stage.steepness, direction_weight))
                 reading = read_step(step)
-            loss = combine(step.weighted.losses, direction_factors(self.config, direction_weight))
+            part = combine(step.weighted.losses, direction_factors(self.config, direction_weight))
+            loss = peers.returned(part, whole_loss(reading, self.config, direction_weight))
             loss = _kept_in_graph(loss, logits.scale, logit_bias, self.logit_scale, self.logit_bias)
         self.last = step_diagnostics(
             step,
@@ -196,76 +217,61 @@ class UWMLLoss(nn.Module):
             )
         return stage_at(progress, self.config)
 
-    def _logits(self, scale: Number | None, bias: Number | None, stage: Stage, like: torch.Tensor) -> Logits:
-        temperature, training = stage.temperature, self.training
-        of_step = scale_of(scale, self.logit_scale, temperature, like, training=training)
-        return Logits(of_step, bias_of(bias, self.logit_bias, like) if self.config.base == "sigmoid" else 0.0)
-
-    def _measure(
+    def _logits(
         self,
-        image: torch.Tensor,
-        text: torch.Tensor,
-        labels: Any,
+        scale: Number | None,
+        bias: Number | None,
         stage: Stage,
-        logits: Logits,
-    ) -> StepTensors:
-        batch, device = image.shape[0], image.device
+        like: torch.Tensor,
+        peers: OneProcess,
+    ) -> Logits:
+        own_scale = scale_of(scale, self.logit_scale, stage.temperature, like, training=self.training)
+        own_bias = bias_of(bias, self.logit_bias, like) if self.config.base == "sigmoid" else 0.0
+        # given numbers belong to a model whose trainer averages their gradients, the loss's own to no one
+        return Logits(
+            peers.shared(own_scale) if scale is None else own_scale,
+            peers.shared(own_bias) if bias is None else own_bias,
+        )
+
+    def _batch(self, image: torch.Tensor, text: torch.Tensor, labels: Any, item_ids: Any, rank: int) -> Batch:
+        checks.check_features(image, text)
+        size, dim = image.shape
+        checks.check_item_ids(item_ids, size)
+        checks.check_memory(dim, self._state.memory.dim)
         if labels is None:
-            known, same = torch.arange(batch, device=device) + self._state.next_label, None
+            known = torch.arange(size, device=image.device) + (self._state.next_label + rank * size)
         else:
-            known = checks.check_labels(labels, batch, device)
-            same = same_label_mask(known)
-        distinct = same is None
-        if self._fused:
-            terms, norms = fused_infonce_terms(image, text, same, logits.scale)
-            weighted = weigh(terms, self.config, stage.steepness, detach=self.detach_weights)
-            return StepTensors(terms, weighted, norms, known, distinct, logits)
-        if same is None:
-            same = torch.eye(batch, dtype=torch.bool, device=device)
-        units, memory = (unit_rows(image), unit_rows(text)), self._state.memory.remembered(image)
-        candidates = similarities(*units, same, memory, known, numbered=distinct)
-        sides = both_directions(*candidates, self.config)
-        terms = base_terms(sides, self.config, *logits, detach=self.detach_weights)
-        return StepTensors(
-            terms=terms,
-            weighted=weigh(terms, self.config, stage.steepness, detach=self.detach_weights),
-            norms=row_norms(image.detach(), text.detach()),
-            labels=known,
-            distinct=distinct,
-            logits=logits,
-            sides=sides,
-            units=units,
-            memory=memory,
-        )
+            known = checks.check_labels(labels, size, image.device)
+        features = _at_least_float32(image), _at_least_float32(text)
+        return Batch(*features, known, numbered=labels is None, item_ids=item_ids)
 
-    def _weighed(self, step: StepTensors, stage: Stage, direction_weight: tuple[float, float]) -> StepTensors:
-        """The step with weights that hold its direction weights."""
-        weighted = weigh(
-            step.terms, self.config, stage.steepness, direction_weight, detach=self.detach_weights
-        )
-        return step._replace(weighted=weighted)
+    def _refuse_without_negatives(self, step: StepTensors, reading: StepReading) -> None:
+        if reading.no_negative_count.min() == step.batch_size:
+            labels = step.candidate_labels[: step.batch_size].tolist()
+            checks.refuse_without_negatives(labels, self.config.false_negative_margin)
 
-    def _sound(
-        self, image: torch.Tensor, text: torch.Tensor, step: StepTensors, reading: StepReading
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        checks.check_rows(image.detach(), text.detach())
-        checks.check_logit_value("logit_scale", reading.scale)
-        checks.check_logit_value("logit_bias", reading.bias)
-        return rescaled_rows(image), rescaled_rows(text)
-
-    def _advance(
-        self, reading: StepReading, step: StepTensors, item_ids: Any, *, whole_step: bool
-    ) -> tuple[float, float]:
+    def _advance(self, reading: StepReading, step: StepTensors, *, whole_step: bool) -> tuple[float, float]:
         state = self._state
         if not self.training:
             return state.weights()
         weights = state.call(reading.gap, whole_step=whole_step)
         if state.step_complete:
             state.step += 1
-            state.next_label += step.labels.shape[0] if step.distinct else 0
-            if self.config.memory_batches and step.units is not None and reading.sound:
-                state.memory.push(*step.units, step.labels, item_ids, numbered=step.distinct)
+            state.next_label += step.batch_size if step.distinct else 0
+            if self.config.memory_batches and step.whole is not None and reading.sound:
+                state.memory.push(step.whole)
         return weights
+
+
+def _sound(batch: Batch, reading: StepReading) -> Batch:
+    checks.check_rows(batch.image.detach(), batch.text.detach())
+    checks.check_logit_value("logit_scale", reading.scale)
+    checks.check_logit_value("logit_bias", reading.bias)
+    return batch._replace(image=rescaled_rows(batch.image), text=rescaled_rows(batch.text))
+
+
+def _nothing(_: Batch) -> None:
+    return None
 
 
 def _at_least_float32(features: torch.Tensor) -> torch.Tensor:

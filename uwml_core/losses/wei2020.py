@@ -19,6 +19,7 @@ from collections.abc import Sequence
 import torch
 
 from uwml_core.losses.candidates import Both, Candidates, masked_quantile
+from uwml_core.losses.distributed import ALONE, OneProcess
 from uwml_core.losses.terms import AnchorLoss
 from uwml_core.weighting import UWMLConfig
 
@@ -51,18 +52,20 @@ def polynomial_loss(side: Candidates, hardest: torch.Tensor, config: UWMLConfig)
     return AnchorLoss(loss, mass, zones)
 
 
-def calibrated(sides: Both, hardest: Sequence[torch.Tensor]) -> tuple[Both, list[torch.Tensor]]:
+def calibrated(
+    sides: Both, hardest: Sequence[torch.Tensor], peers: OneProcess = ALONE
+) -> tuple[Both, list[torch.Tensor]]:
     """Similarities mapped to the range in which the released constants act.
 
     S' = 0.6 + 0.2 (S - med s-) / max(med s+ - med s-, 0.05) with the medians of the batch's positives and
-    of the hardest negatives of both directions, detached.
+    of the hardest negatives of both directions, detached; the batch is that of all processes.
 
     Returns:
         The mapped directions and the mapped hardest negatives.
     """
     with torch.no_grad():
-        of_negatives = _median(torch.cat([values.detach() for values in hardest]))
-        gap = (_median(sides[0].positive) - of_negatives).clamp(min=_SMALLEST_GAP)
+        of_negatives = _median(peers.collect(torch.cat(list(hardest)).detach()))
+        gap = (_median(peers.collect(sides[0].positive)) - of_negatives).clamp(min=_SMALLEST_GAP)
         slope = _MEDIAN_GAP / gap
         offset = _MEDIAN_NEGATIVE - slope * of_negatives
     first, second = (side._replace(similarity=offset + slope * side.similarity) for side in sides)
@@ -75,7 +78,8 @@ def _median(values: torch.Tensor) -> torch.Tensor:
 
 
 def _value(coefficients: Sequence[float], x: torch.Tensor) -> torch.Tensor:
-    value = torch.full_like(x, coefficients[-1])
+    # of a constant, too, the graph stays alive
+    value = coefficients[-1] + 0.0 * x
     for coefficient in reversed(coefficients[:-1]):
         value = value * x + coefficient
     return value

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import torch
 
+from uwml_core.losses.distributed import ALONE, OneProcess
 from uwml_core.losses.pairs import PairLoss
 from uwml_core.losses.terms import AnchorTerms
 from uwml_core.weighting import (
@@ -46,10 +47,10 @@ class Weighted(NamedTuple):
             ``weight`` is the anchor's weighted loss over its loss of equal weights, NaN where that is 0.
         pair_loss: ``[2, B]`` base loss; where weights belong to pairs, weighted.
         mass: ``[2, B]`` proportional to the L1 norm of the gradient by the anchor's similarities.
-        losses: ``[2]`` loss of each direction, in the graph.
-        ess: ``[2]`` float64, effective sample size over anchors, or over pairs.
-        clamped: ``[2]`` number of them at the clamp.
-        weighed: ``[2]`` number of pairs with a weight; None where weights belong to anchors.
+        losses: ``[2]`` this process's part of the loss of each direction, in the graph.
+        ess: ``[2]`` float64, effective sample size over the anchors of all processes, or over their pairs.
+        clamped: ``[2]`` number of this process's at the clamp.
+        weighed: ``[2]`` number of its pairs with a weight; None where weights belong to anchors.
     """
 
     margin: torch.Tensor
@@ -70,6 +71,7 @@ def anchor_weights(
     direction_weight: DirectionWeight = (0.5, 0.5),
     *,
     detach: bool = True,
+    peers: OneProcess = ALONE,
 ) -> AnchorWeights:
     """Margin, curve and clamped relative weight of every anchor.
 
@@ -79,6 +81,7 @@ def anchor_weights(
         steepness: of the curve at this stage, per cosine unit (or multiple of the margin scale).
         direction_weight: of the two directions; only ``combination="add"`` uses it.
         detach: False lets gradient flow through the weights; for the benchmark of that choice only.
+        peers: the processes that share the batch.
     """
     positive = terms.positive
     statistic = terms.negative if terms.statistic is None else terms.statistic
@@ -91,7 +94,8 @@ def anchor_weights(
     if config.combination == "add":
         of_direction = torch.as_tensor(direction_weight, dtype=margin.dtype, device=margin.device)
         combined = _sum(pair_weight, of_direction[:, None], config, steepness)
-    return AnchorWeights(margin, pair_weight, relative_weight(combined, config.max_weight))
+    relative = relative_weight(combined, config.max_weight, total=peers.total)
+    return AnchorWeights(margin, pair_weight, relative)
 
 
 def _curve(margin: torch.Tensor, config: UWMLConfig, steepness: float | torch.Tensor) -> torch.Tensor:
@@ -116,19 +120,20 @@ def weigh(
     direction_weight: DirectionWeight = (0.5, 0.5),
     *,
     detach: bool = True,
+    peers: OneProcess = ALONE,
 ) -> Weighted:
     """Weights, losses of the directions and what they say about a step; arguments as ``anchor_weights``."""
-    anchors = anchor_weights(terms, config, steepness, direction_weight, detach=detach)
+    anchors = anchor_weights(terms, config, steepness, direction_weight, detach=detach, peers=peers)
     if terms.pairs is not None:
-        return _weigh_pairs(terms, anchors, config, steepness, direction_weight)
+        return _weigh_pairs(terms, anchors, config, steepness, direction_weight, peers=peers)
     weight = anchors.weight
     if config.own_weights:
-        losses = terms.pair_loss.sum(-1) / terms.pair_loss.shape[-1]
+        losses = terms.pair_loss.sum(-1) / (peers.size * terms.pair_loss.shape[-1])
     else:
-        losses = direction_losses(terms.pair_loss, weight, config.normalization)
+        losses = direction_losses(terms.pair_loss, weight, config.normalization, peers)
     with torch.no_grad():
         clamped = (weight >= config.max_weight).sum(-1)
-        ess = effective_sample_size(weight.to(torch.float64))
+        ess = effective_sample_size(weight.to(torch.float64), total=peers.total)
         mass = weight * terms.gradient_mass
     return Weighted(*anchors, terms.pair_loss, mass, losses, ess, clamped)
 
@@ -149,6 +154,8 @@ def _weigh_pairs(
     config: UWMLConfig,
     steepness: float | torch.Tensor,
     direction_weight: DirectionWeight,
+    *,
+    peers: OneProcess,
 ) -> Weighted:
     sides = []
     for direction, pairs in enumerate(terms.pairs or ()):
@@ -159,29 +166,42 @@ def _weigh_pairs(
         if config.combination == "add":
             of_direction = torch.as_tensor(direction_weight, dtype=margin.dtype, device=margin.device)
             weight = _sum(weight, of_direction[direction], config, steepness)
-        relative = relative_weight(weight.reshape(-1), config.max_weight).reshape(weight.shape)
-        sides.append(_of_pairs(pairs, relative, terms.negative_index[direction] >= 0, config.max_weight))
+        flat = relative_weight(weight.reshape(-1), config.max_weight, total=peers.total)
+        has_negative = terms.negative_index[direction] >= 0
+        sides.append(_of_pairs(pairs, flat.reshape(weight.shape), has_negative, config.max_weight, peers))
     both = (torch.stack(values) for values in zip(*sides, strict=True))
     return Weighted(anchors.margin, anchors.pair_weight, *both)
 
 
 def _of_pairs(
-    pairs: PairLoss, relative: torch.Tensor, has_negative: torch.Tensor, max_weight: float
+    pairs: PairLoss,
+    relative: torch.Tensor,
+    has_negative: torch.Tensor,
+    max_weight: float,
+    peers: OneProcess,
 ) -> _OfPairs:
     weighted = (relative * pairs.loss).sum(1) + pairs.positive_loss
-    loss = weighted.sum() / has_negative.sum().clamp(min=1)
+    (count,) = peers.total(has_negative.sum())
+    loss = weighted.sum() / count.clamp(min=1)
     with torch.no_grad():
         equal = pairs.loss.sum(1) + pairs.positive_loss
         weight = torch.where(has_negative, weighted / equal, 0.0)
         flat = relative.detach().reshape(-1).to(torch.float64)
         clamped, weighed = (relative >= max_weight).sum(), (flat > 0).sum()
         mass = (relative * pairs.slope).sum(1) + pairs.positive_slope
-    return _OfPairs(weight, weighted, mass, loss, effective_sample_size(flat), clamped, weighed)
+        ess = effective_sample_size(flat, total=peers.total)
+    return _OfPairs(weight, weighted, mass, loss, ess, clamped, weighed)
 
 
-def direction_losses(pair_loss: torch.Tensor, weight: torch.Tensor, normalization: str) -> torch.Tensor:
-    """Weighted loss of each direction, ``[2]``, from base losses and relative weights ``[2, B]``."""
-    losses: torch.Tensor = (weight * pair_loss).sum(-1) / loss_denominator(weight, normalization)
+def direction_losses(
+    pair_loss: torch.Tensor, weight: torch.Tensor, normalization: str, peers: OneProcess = ALONE
+) -> torch.Tensor:
+    """Weighted loss of each direction, ``[2]``, from base losses and relative weights ``[2, B]``.
+
+    With several processes it is this one's part of a sum over all.
+    """
+    denominator = loss_denominator(weight, normalization, total=peers.total)
+    losses: torch.Tensor = (weight * pair_loss).sum(-1) / denominator
     return losses
 
 

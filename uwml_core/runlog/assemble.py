@@ -156,7 +156,7 @@ def _negatives(
 
 
 def _remembered(record: StepRecord) -> Sequence[Any]:
-    ids: Sequence[Any] = getattr(record.last, "memory_item_ids", ())
+    ids: Sequence[Any] = getattr(record.last, "further_item_ids", ())
     return ids
 
 

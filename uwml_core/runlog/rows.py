@@ -95,9 +95,11 @@ def check_batch(last: Any, directions: tuple[str, str], item_ids: Any, captions:
         raise ValueError(
             f"last has directions {tuple(last.directions)}; this run's modalities give {directions}"
         )
-    check_length("item_ids", item_ids, last.batch_size)
+    # of several processes that share a batch each has its own pairs
+    pairs = last.negative_index.shape[-1]
+    check_length("item_ids", item_ids, pairs)
     if captions is not None:
-        check_length("captions", captions, last.batch_size)
+        check_length("captions", captions, pairs)
 
 
 def check_length(name: str, values: Any, batch: int) -> None:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from uwml_core.weighting.namespace import namespace_of
 
 COMBINATIONS = ("multiply", "add")
 NORMALIZATIONS = ("l2", "sum", "rss", "none")
+
+# From sums over the anchors at hand to those over all anchors, some of which may be in other processes.
+Total = Callable[..., tuple[Any, ...]]
+
+
+def at_hand(*sums: Any) -> tuple[Any, ...]:
+    """The sums as they are: all anchors are at hand."""
+    return sums
 
 
 def combined_weight(weight: Any, direction_weight: Any, stage_factor: Any) -> Any:
@@ -30,7 +39,7 @@ def combined_weight(weight: Any, direction_weight: Any, stage_factor: Any) -> An
     return xp.where(weight > 0, (weight + direction_weight + stage_factor) / 3.0, xp.zeros_like(weight))
 
 
-def relative_weight(weight: Any, max_weight: float = 2.0) -> Any:
+def relative_weight(weight: Any, max_weight: float = 2.0, *, total: Total = at_hand) -> Any:
     """Weights divided by their mean over the last axis, then clamped.
 
     The mean runs over anchors that have a weight; weight 0 marks an anchor without negatives.
@@ -38,6 +47,7 @@ def relative_weight(weight: Any, max_weight: float = 2.0) -> Any:
     Args:
         weight: array ``[..., n]``, values >= 0.
         max_weight: upper clamp on the relative weight, >= 1.
+        total: adds sums up over all anchors, where others hold some of them.
 
     Returns:
         Array ``[..., n]`` in [0, max_weight]; all 0 where no anchor has weight.
@@ -48,18 +58,18 @@ def relative_weight(weight: Any, max_weight: float = 2.0) -> Any:
         [0.333, 0.333, 2.0, 0.0]
     """
     xp = namespace_of(weight)
-    total = xp.sum(weight, axis=-1, keepdims=True)
-    count = _count(xp, weight)
-    mean = xp.where(total > 0, total, xp.ones_like(total)) / xp.where(count > 0, count, xp.ones_like(count))
+    summed, count = total(xp.sum(weight, axis=-1, keepdims=True), _count(xp, weight)[..., None])
+    mean = _or_one(xp, summed) / _or_one(xp, count)
     relative = weight / mean
     return xp.where(relative > max_weight, xp.full_like(relative, max_weight), relative)
 
 
-def effective_sample_size(weight: Any) -> Any:
+def effective_sample_size(weight: Any, *, total: Total = at_hand) -> Any:
     """Kish's effective sample size (sum r)^2 / sum r^2 over the last axis.
 
     Args:
         weight: array ``[..., n]``, values >= 0; scale does not matter.
+        total: as in ``relative_weight``.
 
     Returns:
         Array ``[...]`` in [1, n]; 0 where no anchor has weight.
@@ -73,13 +83,11 @@ def effective_sample_size(weight: Any) -> Any:
         2.0
     """
     xp = namespace_of(weight)
-    total = xp.sum(weight, axis=-1)
-    squares = xp.sum(weight * weight, axis=-1)
-    safe = xp.where(squares > 0, squares, xp.ones_like(squares))
-    return total * total / safe
+    summed, squares = total(xp.sum(weight, axis=-1), xp.sum(weight * weight, axis=-1))
+    return summed * summed / _or_one(xp, squares)
 
 
-def loss_denominator(relative: Any, normalization: str = "l2") -> Any:
+def loss_denominator(relative: Any, normalization: str = "l2", *, total: Total = at_hand) -> Any:
     """What the weighted sum of base losses is divided by, over the last axis.
 
     ``l2``: sqrt(n sum r^2), so the loss is the weighted mean times sqrt(ESS / n). ``sum``: sum r.
@@ -88,6 +96,7 @@ def loss_denominator(relative: Any, normalization: str = "l2") -> Any:
     Args:
         relative: array ``[..., n]`` of relative weights.
         normalization: one of ``NORMALIZATIONS``.
+        total: as in ``relative_weight``.
 
     Returns:
         Array ``[...]``, > 0 (1 where no anchor has weight, so an empty direction gives 0, not NaN).
@@ -102,18 +111,23 @@ def loss_denominator(relative: Any, normalization: str = "l2") -> Any:
     """
     xp = namespace_of(relative)
     if normalization == "l2":
-        denominator = xp.sqrt(_count(xp, relative)[..., 0] * xp.sum(relative * relative, axis=-1))
+        count, squares = total(_count(xp, relative), xp.sum(relative * relative, axis=-1))
+        denominator = xp.sqrt(count * squares)
     elif normalization == "sum":
-        denominator = xp.sum(relative, axis=-1)
+        (denominator,) = total(xp.sum(relative, axis=-1))
     elif normalization == "rss":
-        denominator = xp.sqrt(xp.sum(relative * relative, axis=-1))
+        denominator = xp.sqrt(total(xp.sum(relative * relative, axis=-1))[0])
     elif normalization == "none":
-        denominator = _count(xp, relative)[..., 0]
+        (denominator,) = total(_count(xp, relative))
     else:
         known = ", ".join(NORMALIZATIONS)
         raise ValueError(f"normalization={normalization!r} is unknown; choose one of {known}")
-    return xp.where(denominator > 0, denominator, xp.ones_like(denominator))
+    return _or_one(xp, denominator)
 
 
 def _count(xp: Any, weight: Any) -> Any:
-    return xp.sum(xp.astype(weight > 0, weight.dtype), axis=-1, keepdims=True)
+    return xp.sum(xp.astype(weight > 0, weight.dtype), axis=-1)
+
+
+def _or_one(xp: Any, values: Any) -> Any:
+    return xp.where(values > 0, values, xp.ones_like(values))
