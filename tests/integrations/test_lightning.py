@@ -163,6 +163,13 @@ def test_without_ids_the_label_stands_for_the_item(tmp_path: Path) -> None:
     assert pairs["item_id"][pairs["direction"] == "i2t"].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
+def test_a_second_fit_is_a_run_of_its_own(tmp_path: Path) -> None:
+    callback = UWMLCallback(tmp_path / "logs")
+    for _ in range(2):
+        trainer(tmp_path, callback, max_steps=1).fit(Towers(), loader())
+    assert len(list((tmp_path / "logs").glob("*/run.json"))) == 2
+
+
 def test_a_callback_without_a_log_only_sets_the_schedule(tmp_path: Path) -> None:
     module = Towers()
     trainer(tmp_path, UWMLCallback()).fit(module, loader())

@@ -49,7 +49,7 @@ class StepLog:
     def __init__(
         self, logs: str | os.PathLike[str] | None, *, run_id: str | None = None, name: str | None = None
     ) -> None:
-        self._logs, self._name = logs, name
+        self._logs, self._name, self._asked = logs, name, run_id
         self.run_id = run_id
         self.path: Path | None = None
         self.log: RunLogger | NullLogger = NullLogger()
@@ -105,7 +105,8 @@ class StepLog:
             config = dataclasses.replace(config, total_steps=total_steps)
         goes_on = first_step > 0 and self.run_id is not None and (root / self.run_id / "run.json").exists()
         of_run: dict[str, Any] = {
-            "run_id": self.run_id,
+            # a second training with the same callback is a run of its own
+            "run_id": self.run_id if goes_on or self.path is None else self._asked,
             "resume_from_step": first_step if goes_on else None,
             "name": self._name,
             "modalities": config.modalities,
