@@ -192,11 +192,10 @@ def test_an_unstable_probability_never_exceeds_one(pair_table, step_frame):
     assert summary["easy_rest_share_before"].tolist() == [0.0, 0.0]
 
 
-@pytest.mark.parametrize("case", ["no rows", "no weights", "no steps", "other directions"])
+@pytest.mark.parametrize("case", ["no rows", "nan weights", "no steps", "other directions"])
 def test_nothing_to_weigh_gives_nan_not_an_error(pair_table, step_frame, case):
-    table = {"no rows": pair_table().slice(0, 0), "no weights": pair_table(weight=[None] * 8)}.get(
-        case, pair_table()
-    )
+    unweighed = pair_table(weight=[float("nan")] * 8)
+    table = {"no rows": pair_table().slice(0, 0), "nan weights": unweighed}.get(case, pair_table())
     steps = step_frame.iloc[:0] if case == "no steps" else step_frame
     directions = ("v2t", "t2v") if case == "other directions" else DIRECTIONS
     result = preview(table, steps, UWMLConfig(), FLAT, directions)
@@ -205,9 +204,23 @@ def test_nothing_to_weigh_gives_nan_not_an_error(pair_table, step_frame, case):
     assert result.summary["ess_share_before"].isna().all()
     assert result.bands["share_after"].isna().all()
     assert result.weights[["count_before", "count_after"]].to_numpy().sum() == 0
-    without = 4 if case == "no weights" else 0
+    without = 4 if case == "nan weights" else 0
     assert result.summary["rows_without_weight"].tolist() == [without, without]
     assert weight_curve_headline(result) == "Too little data yet: no pair with a logged weight."
+
+
+def test_margins_of_another_loss_start_from_pairs_that_count_alike(pair_table, step_frame):
+    nulls = {name: [None] * 8 for name in ("weight", "pair_loss", "gradient_share")}
+    table, uniform = pair_table(**nulls), UWMLConfig(curve="uniform")
+    ours = pair_table(weight=[1.0] * 8)
+    for after in (uniform, UWMLConfig(), UWMLConfig(center=0.0, hard_floor=0.0)):
+        foreign, known = (preview(rows, step_frame, uniform, after, DIRECTIONS) for rows in (table, ours))
+        columns = ["rows", "ess_share_before", "ess_share_after", "clamped_share_after", "loss_scale_after"]
+        pd.testing.assert_frame_equal(foreign.summary[columns], known.summary[columns])
+        pd.testing.assert_frame_equal(foreign.weights, known.weights)
+        assert foreign.summary["ess_share_before"].tolist() == [1.0, 1.0]
+        assert foreign.bands["share_after"].isna().all()
+    assert "no gradient share was logged" in weight_curve_headline(foreign)
 
 
 def test_equal_margins_have_equal_weights(pair_table, step_frame):

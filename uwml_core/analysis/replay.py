@@ -49,10 +49,13 @@ def logged_pairs(pairs: pa.Table, steps: pd.DataFrame, directions: tuple[str, st
         directions: the run's directions; rows of others are ignored.
 
     Returns:
-        The usable rows. A weight of 0, null or NaN and a margin that is not finite leave a row out.
+        The usable rows. A weight of 0, null or NaN and a margin that is not finite leave a row out. Where
+        no row has a weight, none having been logged, each counts as 1.
     """
     step, code = numbers(pairs, "step"), direction_codes(pairs, directions)
     margin, weight = numbers(pairs, "margin"), numbers(pairs, "weight")
+    if pairs["weight"].null_count == pairs.num_rows:
+        weight = np.ones_like(margin)
     ours = (code >= 0) & _among(step, steps["step"].to_numpy())
     usable = ours & np.isfinite(margin) & np.isfinite(weight) & (weight > 0)
     left_out = np.bincount(code[ours & ~usable], minlength=len(directions))

@@ -55,6 +55,10 @@ def validity(
     Returns:
         The largest error and what it means. An error that is not a number counts as a failure.
     """
+    if pairs.num_rows and pairs["weight"].null_count == pairs.num_rows:
+        return _unchecked(
+            _("Not available: the log has no weights, so the preview starts from pairs that all count alike.")
+        )
     if config is None:
         return _unchecked(_("The run does not tell its loss parameters, so nothing can be replayed."))
     if obstacle := replay_obstacle(config):

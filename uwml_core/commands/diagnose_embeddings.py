@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from uwml_core.data.embedded import EmbeddedPairs
-    from uwml_core.training.finished import Diagnosis, Embeddings, SimilarityMatrix
+    from uwml_core.training.finished import Diagnosis
 
 HELP = "make a run from a finished model: retrieval, nearest wrong candidates and map without training"
 
@@ -57,9 +57,9 @@ def run(args: argparse.Namespace) -> int:
     """Read, check, evaluate and write; prints the metrics and the run's folder. Returns the exit code."""
     # torch takes seconds to load: not before the words of the command line are known to be right
     from uwml_core.data.embedded import read_embedded_pairs
-    from uwml_core.training.finished import diagnose
+    from uwml_core.training.finished import diagnose, read_model
 
-    model, shape = _model(args)
+    model, shape = read_model(args.images, args.texts, args.similarities)
     files = {name: getattr(args, name) for name in ("pairs", "captions", "labels")}
     pairs = read_embedded_pairs(*shape, **files)
     thumbnails = _thumbnails(args.pictures, pairs)
@@ -75,29 +75,6 @@ def run(args: argparse.Namespace) -> int:
     )
     _tell(made, pairs, thumbnails, has_map=args.similarities is None)
     return 0
-
-
-def _model(args: argparse.Namespace) -> tuple[Embeddings | SimilarityMatrix, tuple[int, int]]:
-    import torch
-
-    from uwml_core.data.arrays import read_embeddings, read_similarities
-    from uwml_core.training.finished import Embeddings, SimilarityMatrix
-
-    given = (args.images is not None, args.texts is not None, args.similarities is not None)
-    if given == (False, False, True):
-        matrix = read_similarities(args.similarities)
-        return SimilarityMatrix(matrix), matrix.shape
-    if given != (True, True, False):
-        raise ValueError("nothing to diagnose; expected --images and --texts, or --similarities alone")
-    images, texts = read_embeddings(args.images), read_embeddings(args.texts)
-    if images.shape[1] != texts.shape[1]:
-        raise ValueError(
-            f"{args.texts.name} has dim {texts.shape[1]} and {args.images.name} {images.shape[1]}; "
-            "expected embeddings of one space"
-        )
-    dtype = images.dtype if images.dtype == texts.dtype else "float64"
-    both = (torch.from_numpy(part.astype(dtype, copy=False)) for part in (images, texts))
-    return Embeddings(*both), (len(images), len(texts))
 
 
 def _thumbnails(folder: Path | None, pairs: EmbeddedPairs) -> list[bytes | None] | None:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from uwml_core.data.arrays import read_embeddings, read_similarities
 from uwml_core.data.embedded import EmbeddedPairs
 from uwml_core.runlog.writer import RunLogger
 from uwml_core.training.evaluation import CaptionCandidates, Metric, Retrieval, caption_candidates, rank_both
@@ -57,6 +58,37 @@ class SimilarityMatrix:
         """What the matrix holds, as float32, float64 for float64."""
         part = self.values[images[:, None], texts[None, :]]
         return torch.from_numpy(part.astype(np.float64 if part.dtype.itemsize == 8 else np.float32))
+
+
+def read_model(
+    images: Path | None, texts: Path | None, similarities: Path | None
+) -> tuple[Embeddings | SimilarityMatrix, tuple[int, int]]:
+    """Read what a finished model left: two .npy of embeddings, or one of similarities.
+
+    Returns:
+        The model, and how many images and texts there are.
+
+    Raises:
+        ValueError: unless one or the other is given, the files are sound and the embeddings of one space.
+    """
+    if images is not None and texts is not None and similarities is None:
+        return _embeddings(images, texts)
+    if similarities is not None and images is None and texts is None:
+        matrix = read_similarities(similarities)
+        return SimilarityMatrix(matrix), (matrix.shape[0], matrix.shape[1])
+    raise ValueError("unclear what to diagnose; expected --images and --texts, or --similarities alone")
+
+
+def _embeddings(images: Path, texts: Path) -> tuple[Embeddings, tuple[int, int]]:
+    first, second = read_embeddings(images), read_embeddings(texts)
+    dims = first.shape[1], second.shape[1]
+    if dims[0] != dims[1]:
+        raise ValueError(
+            f"{texts.name} has dim {dims[1]} and {images.name} {dims[0]}; expected embeddings of one space"
+        )
+    dtype = np.promote_types(first.dtype, second.dtype)
+    both = (torch.from_numpy(part.astype(dtype, copy=False)) for part in (first, second))
+    return Embeddings(*both), (len(first), len(second))
 
 
 @dataclass(frozen=True, kw_only=True)

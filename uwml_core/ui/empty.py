@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from uwml_core.analysis.finished import finished_headline, has_embeddings, is_finished_model
 from uwml_core.i18n import _
 from uwml_core.runlog.reader import Run
 from uwml_core.ui.launch import demo_button
@@ -35,6 +36,8 @@ log.log_neighbors(step=step, epoch=epoch, item_ids=item_ids, splits="val",  # th
                            "t2i": ...})  # [n, 5], [n, 5] and [n]; labels of the negatives differ
 """
 
+_EMBEDDINGS = "uwml diagnose-embeddings --images images.npy --texts texts.npy --pairs pairs.csv"
+
 _RECIPES = {"evals": _EVALUATION, "snapshots": _SNAPSHOT, "neighbors": _NEIGHBORS}
 
 
@@ -60,11 +63,29 @@ def missing_table(run: Run, table: str) -> None:
         headline(_("Waiting for the first rows of {table}.").format(table=table))
         note(_("They appear here within 3 s of being written."))
         return
+    if is_finished_model(run.config):
+        _finished_model(run, table)
+        return
     headline(_("This run has no {table} table.").format(table=table))
     if run.status == "foreign":
         note(_("The folder has no run.json of ours. Write the log with RunLogger to see this page:"))
     else:
         note(_("It ended before the table was written, or its loop does not log it. To log it:"))
+    st.code(_RECIPES.get(table, _LOGGER), language="python")
+
+
+def _finished_model(run: Run, table: str) -> None:
+    headline(finished_headline(run.frame("evals"), run.directions))
+    if table == "snapshots" and not has_embeddings(run.config):
+        note(_("The run was made from similarities, which have no place on a map. Embeddings have one:"))
+        st.code(_EMBEDDINGS, language="bash")
+        return
+    note(
+        _(
+            "The run was made from a finished model, so it has no {table} table; Hard negatives shows what "
+            "it confuses. To see training, log it:"
+        ).format(table=table)
+    )
     st.code(_RECIPES.get(table, _LOGGER), language="python")
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 import streamlit as st
 
+from uwml_core.analysis.finished import is_finished_model
 from uwml_core.analysis.hard_negatives import memorised, persistent, wrong_pairs
 from uwml_core.analysis.hard_negatives.false_negatives import MOST_COMPARED, false_negatives_headline
 from uwml_core.analysis.hard_negatives.hardest import hardest_headline
@@ -84,7 +85,9 @@ def findings(run: Run, question: str, epoch: int | None) -> Findings:
         question: one of ``QUESTIONS``.
         epoch: the epoch to look at, or up to which to look; None for all.
     """
-    missing = next((table for table in QUESTIONS[question] if not run.has(table)), "")
+    # where nothing was trained, the probes stand in for pairs
+    probed = ("pairs",) if is_finished_model(run.config) and run.has("neighbors") else ()
+    missing = next((table for table in QUESTIONS[question] if not run.has(table) and table not in probed), "")
     if missing:
         return Findings(question=question, missing=missing)
     return _ANSWERS[question](run, epoch)

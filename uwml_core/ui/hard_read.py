@@ -12,6 +12,7 @@ from uwml_core.analysis.hard_negatives.confusions import PAIR_COLUMNS
 from uwml_core.analysis.hard_negatives.confusions import confusions as confusions_of
 from uwml_core.analysis.hard_negatives.false_negatives import suspected_false_negatives
 from uwml_core.analysis.hard_negatives.persistent import with_margin
+from uwml_core.analysis.hard_negatives.probe_pairs import probe_pairs
 from uwml_core.analysis.hard_negatives.rows import rows_of_epoch, rows_of_item
 from uwml_core.analysis.text import clauses
 from uwml_core.i18n import _, language
@@ -33,17 +34,19 @@ def neighbors(run: Run) -> pd.DataFrame:
 def confusions(run: Run, epoch: int | None, *, until: bool) -> tuple[pd.DataFrame, str]:
     """Pairs of an epoch gathered by anchor and hardest negative, and what was read and left out.
 
+    Of a run without pairs, that of a finished model, its probes instead.
+
     Args:
         run: the run.
         epoch: which one; None for all.
         until: whether earlier epochs belong to it.
     """
-    return _confusions(str(run.path), _version(run, "pairs"), epoch, until, language(), _run=run)
+    return _confusions(str(run.path), _encounters(run), epoch, until, language(), _run=run)
 
 
 def false_negatives(run: Run, epoch: int | None) -> pd.DataFrame:
     """Suspected false negatives of an epoch; comparing pictures is what is worth keeping."""
-    return _false_negatives(str(run.path), _version(run, "pairs"), epoch, run.has("items"), _run=run)
+    return _false_negatives(str(run.path), _encounters(run), epoch, run.has("items"), _run=run)
 
 
 def item_pairs(run: Run, item_id: int) -> pd.DataFrame:
@@ -61,6 +64,10 @@ def _version(run: Run, table: str) -> Hashable:
     return tuple(part.key for part in run.parts(table))
 
 
+def _encounters(run: Run) -> Hashable:
+    return _version(run, "pairs") or _version(run, "neighbors")
+
+
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _catalogue(path: str, fingerprint: object, there: bool, *, _run: Run) -> pd.DataFrame:
     return catalogue_of(items_of(_run))
@@ -75,11 +82,14 @@ def _neighbors(path: str, version: Hashable, *, _run: Run) -> pd.DataFrame:
 def _confusions(
     path: str, version: Hashable, epoch: int | None, until: bool, language: str, *, _run: Run
 ) -> tuple[pd.DataFrame, str]:
-    rows = rows_of_epoch(steps(_run), epoch, until=until)
-    pairs = _run.table("pairs", columns=list(PAIR_COLUMNS), filter=rows.filter)
+    if _run.has("pairs"):
+        rows = rows_of_epoch(steps(_run), epoch, until=until)
+        pairs, note = _run.table("pairs", columns=list(PAIR_COLUMNS), filter=rows.filter), rows.note
+    else:
+        pairs, note = probe_pairs(neighbors(_run), epoch, until=until)
     frame = confusions_of(pairs, _run.directions)
     left_out = pairs.num_rows - int(frame["n"].sum())
-    told = [rows.note] if rows.note else []
+    told = [note] if note else []
     if left_out:
         told.append(_("{n} pairs without a negative or margin left out").format(n=f"{left_out:,}"))
     return frame, clauses(told)
