@@ -1,87 +1,186 @@
-"""Time of the weighted loss against plain symmetric InfoNCE, forward and backward, one thread.
+"""Time and peak memory of the weighted loss against other losses, forward and backward, one thread.
 
-Both start from the same unnormalised features and use one matrix product; the weighted loss also makes its
-diagnostics. The two alternate within one run, so that a busy machine slows both alike, and each ratio is of
-neighbours in time.
+    python -m benchmarks.loss                        all settings and sizes
+    python -m benchmarks.loss --settings float32 --sizes 512 2048 --seconds 3
 
-    python benchmarks/loss.py --sizes 512 1024 2048
+Against open_clip's ClipLoss, plain InfoNCE from one matrix product, and pytorch-metric-learning's NTXentLoss.
+All start from the same unnormalised features. The losses take turns within one run, so that a busy machine
+slows all alike, and each ratio is of neighbours in time: ours over the other's, median [quartiles].
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
-import time
-from collections.abc import Callable
+import subprocess
+import sys
+from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 
-from uwml_core.losses import UWMLLoss
+from benchmarks.measure import Ratio, Work, alternate, hottest, machine, peak_bytes, resident_peak_bytes
+from benchmarks.peers import (
+    CLIP,
+    LABELLED,
+    OURS,
+    PLAIN,
+    Loss,
+    Setting,
+    contestants,
+    features,
+    largest_disagreement,
+)
 
-Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+SIZES = (128, 256, 512, 1024, 2048, 4096, 8192)
+FEWER, FEWEST = (512, 2048, 8192), (512, 2048)
+SETTINGS: dict[str, tuple[Setting, tuple[int, ...]]] = {
+    "float32": (Setting(), SIZES),
+    "bf16": (Setting(dtype=torch.bfloat16), SIZES),
+    "ntxent": (Setting(cubic=True), (128, 256, 512)),
+    "learned": (Setting(learned_scale=True), FEWER),
+    "attached": (Setting(attached=True), FEWEST),
+    "compiled": (Setting(compiled=True), FEWEST),
+    "bf16-compiled": (Setting(dtype=torch.bfloat16, compiled=True), FEWEST),
+}
+# How many budgets the fewest rounds may take.
+_PATIENCE = 10
+# What ours may take at most of theirs, in float32, eager, from this batch on.
+BARS_FROM = 512
+TIME_BARS = ((OURS, PLAIN, 1.0), (OURS, CLIP, 0.8), (LABELLED, PLAIN, 1.2))
+MEMORY_BARS = ((OURS, PLAIN, 1.25), (LABELLED, PLAIN, 1.25))
 
 
-def plain_infonce(temperature: float) -> Loss:
-    """Symmetric InfoNCE as CLIP's code writes it: one matrix product, the scale on the features."""
+class Contest:
+    """Forward and backward of every loss over the same features."""
 
-    def loss(image: torch.Tensor, text: torch.Tensor) -> torch.Tensor:
-        logits = (1 / temperature) * F.normalize(image, dim=1) @ F.normalize(text, dim=1).T
-        target = torch.arange(len(logits))
-        return (F.cross_entropy(logits, target) + F.cross_entropy(logits.T, target)) / 2
+    def __init__(self, batch: int, dim: int, setting: Setting, device: torch.device) -> None:
+        self.batch, self.device = batch, device
+        self._leaves = features(batch, dim, setting, device)
+        losses = contestants(batch, setting, device)
+        self.works = {name: self._work(loss) for name, loss in losses.items()}
 
-    return loss
+    def forget(self) -> None:
+        """Drop the gradients, so that what comes next pays for its own."""
+        for leaf in self._leaves:
+            leaf.grad = None
+
+    def _work(self, loss: Loss) -> Work:
+        def work() -> None:
+            self.forget()
+            loss(*self._leaves).backward()  # type: ignore[no-untyped-call]
+
+        return work
 
 
-def seconds(loss: Loss, image: torch.Tensor, text: torch.Tensor) -> float:
-    """One forward and backward."""
-    image.grad = text.grad = None
-    start = time.perf_counter()
-    loss(image, text).backward()
-    return time.perf_counter() - start
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """Times in seconds, one a round, and peak bytes, by loss."""
+
+    batch: int
+    times: dict[str, list[float]]
+    peaks: dict[str, int]
+
+    def ratio(self, ours: str, other: str) -> Ratio:
+        """Time of one over time of the other."""
+        return Ratio.of(self.times[ours], self.times[other])
+
+    def lines(self) -> list[str]:
+        """One line per loss, ratios of all of ours to all of theirs."""
+        ours, others = ([n for n in self.times if n.startswith(OURS) is mine] for mine in (True, False))
+        rows = []
+        for name, times in self.times.items():
+            cells = [f"{1e3 * statistics.median(times):9.2f} {self.peaks[name] / 2**20:8.1f} {len(times):4d}"]
+            for other in others if name in ours else ():
+                cells.append(f"{other} {self.ratio(name, other)}, {self.peaks[name] / self.peaks[other]:.2f}")
+            rows.append(f"{self.batch:6d} {name:20s} {'   '.join(cells)}")
+        return rows
 
 
-def compare(batch: int, dim: int, temperature: float, budget_s: float, labels: bool) -> str:
-    """One line: both medians, and the median and quartiles of the ratio of neighbouring runs."""
-    torch.manual_seed(0)
-    image = torch.randn(batch, dim, requires_grad=True)
-    text = (image.detach() + 2.0 * torch.randn(batch, dim)).requires_grad_()
-    module = UWMLLoss(temperature=temperature, total_steps=10_000)
-    given = torch.arange(batch) if labels else None
+def run(contest: Contest, *, budget_s: float, rounds: int) -> Result:
+    """Measure one size."""
+    peaks = {}
+    for name, work in contest.works.items():
+        # the first call compiles, and fills caches that outlive it
+        work()
+        contest.forget()
+        peaks[name] = peak_bytes(work, contest.device)
+    limit_s = _PATIENCE * budget_s
+    times = alternate(contest.works, contest.device, budget_s=budget_s, rounds=rounds, limit_s=limit_s)
+    return Result(batch=contest.batch, times=times, peaks=peaks)
 
-    def weighted(image: torch.Tensor, text: torch.Tensor) -> torch.Tensor:
-        return module(image, text, labels=given)
 
-    plain = plain_infonce(temperature)
-    for loss in (weighted, plain):
-        seconds(loss, image, text)
-    pairs: list[tuple[float, float]] = []
-    stop = time.perf_counter() + budget_s
-    while time.perf_counter() < stop or len(pairs) < 9:
-        order = (weighted, plain) if len(pairs) % 2 else (plain, weighted)
-        times = {loss: seconds(loss, image, text) for loss in order}
-        pairs.append((times[weighted], times[plain]))
-    low, middle, high = statistics.quantiles([ours / other for ours, other in pairs], n=4)
-    ours, other = (1e3 * statistics.median(column) for column in zip(*pairs, strict=True))
-    return (
-        f"{batch:6d} {temperature:6.3f} {'given' if labels else 'none':>6s} {ours:10.2f} {other:10.2f}"
-        f" {middle:7.3f} {low:7.3f} {high:7.3f} {len(pairs):5d}"
-    )
+def missed(result: Result) -> list[str]:
+    """Print how the bars stand at this size; names of the losses that miss one."""
+    failed = []
+    for ours, other, most in TIME_BARS:
+        ratio = result.ratio(ours, other)
+        failed += _verdict(ours, f"time of {other}", ratio.median, most)
+    for ours, other, most in MEMORY_BARS:
+        failed += _verdict(ours, f"peak memory of {other}", result.peaks[ours] / result.peaks[other], most)
+    return failed
+
+
+def _verdict(ours: str, what: str, ratio: float, most: float) -> list[str]:
+    kept = ratio <= most
+    print(f"       {'kept' if kept else 'MISSED'}: {ours} at {ratio:.2f} of the {what}, at most {most:g}")
+    return [] if kept else [ours]
+
+
+def resident(batch: int, dim: int) -> None:
+    """Compare the peaks with the growth of the resident size, in a process of their own."""
+    if os.environ.get("MALLOC_MMAP_THRESHOLD_") != "65536":
+        command = [sys.executable, "-m", "benchmarks.loss", "--resident", str(batch), "--dim", str(dim)]
+        subprocess.run(command, env={**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"}, check=True)
+        return
+    contest = Contest(batch, dim, Setting(), torch.device("cpu"))
+    print(" batch loss                 recorded MiB  resident MiB")
+    for name, work in contest.works.items():
+        work()
+        contest.forget()
+        grown = resident_peak_bytes(work)
+        contest.forget()
+        print(f"{batch:6d} {name:20s} {peak_bytes(work, contest.device) / 2**20:12.1f} {grown / 2**20:13.1f}")
+
+
+def compare(arguments: argparse.Namespace, device: torch.device) -> None:
+    """Print a table per setting."""
+    for key in arguments.settings:
+        setting, sizes = SETTINGS[key]
+        print(f"\n{setting}")
+        print(" batch loss                 time ms peak MiB    n   over another: time [quartiles], peak")
+        for batch in arguments.sizes or sizes:
+            torch.compiler.reset()
+            contest = Contest(batch, arguments.dim, setting, device)
+            result = run(contest, budget_s=arguments.seconds, rounds=arguments.rounds)
+            print(*result.lines(), sep="\n", flush=True)
+            judged = missed(result) if key == "float32" and batch >= BARS_FROM else []
+            for name in dict.fromkeys([*judged, *([OURS, LABELLED, PLAIN] if arguments.profile else [])]):
+                print(f"profile of {name} at {batch}\n{hottest(contest.works[name])}")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", type=int, nargs="+", default=[128, 512, 1024, 2048, 4096])
-    parser.add_argument("--temperatures", type=float, nargs="+", default=[0.07, 0.01])
+    parser = argparse.ArgumentParser(description=str(__doc__).split("\n", maxsplit=1)[0])
+    parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS))
+    parser.add_argument("--sizes", type=int, nargs="+", help="instead of each setting's own")
     parser.add_argument("--dim", type=int, default=512)
-    parser.add_argument("--seconds", type=float, default=6.0, help="per line")
-    parser.add_argument("--labels", action="store_true", help="give labels, so that a mask is needed")
+    parser.add_argument("--seconds", type=float, default=4.0, help="per size; a round begun is finished")
+    parser.add_argument("--rounds", type=int, default=5, help="per size at least, whatever they take")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--profile", action="store_true", help="where the time goes, at every size")
+    parser.add_argument(
+        "--resident", type=int, metavar="B", help="only check the recorded peaks at this size"
+    )
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    print(" batch    tau labels    ours ms   plain ms   ratio     q25     q75  runs")
-    for temperature in arguments.temperatures:
-        for batch in arguments.sizes:
-            print(compare(batch, arguments.dim, temperature, arguments.seconds, arguments.labels), flush=True)
+    device = torch.device(arguments.device)
+    if arguments.resident:
+        resident(arguments.resident, arguments.dim)
+        return
+    print(machine(device))
+    print(f"values of the losses at equal weights agree to {largest_disagreement(device):.1e}")
+    compare(arguments, device)
+    print(machine(device))
 
 
 if __name__ == "__main__":
