@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import subprocess
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 import torch
 
 from tests.support import open_clip as small
+from tests.support.processes import run_in_processes
 from uwml_core.integrations.open_clip import CoCaUWMLLoss, LoggedBatches, create_loss
 from uwml_core.losses import UWMLLoss
 from uwml_core.runlog.reader import open_run
@@ -66,7 +68,7 @@ def test_unweighted_their_epoch_ends_at_the_same_weights(words: list[str], accum
 
 
 def test_accumulated_batches_are_one_large_batch() -> None:
-    settings = {"total_steps": 2, "update_every": 1, "smoothing": 0.5, "memory_batches": 1}
+    settings = {**small.WEIGHTED, "memory_batches": 1}
     model = small.clip()
     whole, parts = small.arguments("--accum-freq", "1"), small.arguments("--accum-freq", "4")
     losses = create_loss(whole, **settings), create_loss(parts, **settings)
@@ -171,6 +173,19 @@ def test_batches_with_ids_are_logged_once_per_step(tmp_path, accumulated: int) -
     seen = pairs[(pairs["direction"] == "i2t") & (pairs["epoch"] == 1)]["item_id"]
     assert seen.tolist() == list(range(100, 100 + 4 * accumulated * per_epoch))
     assert pairs["negative_item_id"].notna().all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("accumulated", ["1", "2"])
+def test_two_processes_end_at_the_weights_of_one(tmp_path, accumulated: str) -> None:
+    words = ("--accum-freq", accumulated)
+    ours = run_in_processes(partial(small.weights_of_one_of_two, *words), 2, tmp_path)
+    args = small.arguments(*words)
+    loss = create_loss(args, **small.WEIGHTED)
+    want = small.train(small.clip(), loss, small.Loader(4, 16), args).state_dict()
+    assert loss.last.direction_weight[0] != 0.5
+    for weights in ours:
+        assert_same(weights, want)
 
 
 @pytest.mark.slow

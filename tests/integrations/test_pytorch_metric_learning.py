@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
-from pathlib import Path
-
 import pytest
 import torch
 from pytorch_metric_learning import losses, reducers, regularizers, trainers
 from pytorch_metric_learning.utils import loss_and_miner_utils
 
 from tests.support import metric_learning_rank
+from tests.support.processes import run_in_processes
 from uwml_core.integrations.pytorch_metric_learning import UWMLMetricLoss
 from uwml_core.losses import UWMLLoss
 
-ROOT = Path(__file__).resolve().parents[2]
 UNWEIGHTED = {"curve": "uniform", "direction_mode": "off"}
 DUPLICATES = torch.tensor([3, 5, 3, 7, 5, 3, 9, 1])
 
@@ -219,17 +216,13 @@ def test_their_wrappers_take_only_their_own_losses(wrap) -> None:
 
 
 @pytest.mark.slow
-def test_their_distributed_wrapper_gives_the_gradients_of_one_process(tmp_path, python: str) -> None:
-    command = [python, "-m", "tests.support.metric_learning_rank"]
-    places = [str(tmp_path / "store"), str(tmp_path / "rank")]
-    running = [subprocess.Popen([*command, str(rank), *places], cwd=ROOT) for rank in (0, 1)]
-    assert [process.wait(timeout=120) for process in running] == [0, 0]
+def test_their_distributed_wrapper_gives_the_gradients_of_one_process(tmp_path) -> None:
+    parts = run_in_processes(metric_learning_rank.one_of_two, 2, tmp_path)
     image, text = (side.requires_grad_() for side in metric_learning_rank.features())
     whole = UWMLMetricLoss(**metric_learning_rank.SETTINGS)
     value = whole(image, metric_learning_rank.LABELS, ref_emb=text)
     want = dict(zip(("image", "text"), torch.autograd.grad(value, (image, text)), strict=True))
     assert whole.last.direction_weight[0] != 0.5
-    parts = [torch.load(tmp_path / f"rank{rank}.pt") for rank in (0, 1)]
     for name, gradient in want.items():
         # DistributedDataParallel takes the mean of the processes
         got = torch.cat([part[name] for part in parts]) / 2

@@ -20,8 +20,13 @@ from open_clip.model import CLIP  # noqa: E402
 from open_clip_train.params import parse_args  # noqa: E402
 from open_clip_train.train import train_one_epoch  # noqa: E402
 
+from uwml_core.integrations.open_clip import create_loss  # noqa: E402
+
 VISION = {"image_size": 32, "patch_size": 16, "width": 32, "layers": 1, "head_width": 16}
 TEXT = {"context_length": 8, "vocab_size": 64, "width": 32, "heads": 2, "layers": 1}
+
+# a direction weight that leaves a half at once
+WEIGHTED = {"total_steps": 4, "update_every": 1, "smoothing": 0.5}
 
 
 def clip(**changes: Any) -> CLIP:
@@ -56,13 +61,15 @@ def arguments(*words: str, **changes: Any) -> Namespace:
 class Loader:
     """Random pictures and texts under the attributes that open_clip's loaders have."""
 
-    def __init__(self, batches: int, size: int, *, with_ids: bool = False) -> None:
+    def __init__(self, batches: int, size: int, *, with_ids: bool = False, half: int | None = None) -> None:
         random = torch.Generator().manual_seed(1)
         pairs = batches * size
         pictures = torch.randn(pairs, 3, 32, 32, dtype=torch.float64, generator=random)
         texts = torch.randint(1, TEXT["vocab_size"], (pairs, TEXT["context_length"]), generator=random)
         columns = (pictures, texts, torch.arange(pairs) + 100) if with_ids else (pictures, texts)
         self._batches = list(zip(*(column.split(size) for column in columns), strict=True))
+        if half is not None:
+            self._batches = [tuple(column.chunk(2)[half] for column in batch) for batch in self._batches]
         self.num_batches, self.num_samples = batches, pairs
 
     def __iter__(self) -> Any:
@@ -74,19 +81,33 @@ def train(
 ) -> torch.nn.Module:
     """A copy of a model after open_clip's own epochs with plain SGD."""
     model = copy.deepcopy(model)
+    train_in_place(model, loss, loader, args, epochs)
+    return model
+
+
+def train_in_place(
+    model: torch.nn.Module, loss: torch.nn.Module, loader: Any, args: Namespace, epochs: int = 1
+) -> None:
+    """The same with the model itself."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     data = {"train": Namespace(dataloader=loader, set_epoch=lambda epoch: None)}
     for epoch in range(epochs):
         train_one_epoch(model, data, loss, epoch, optimizer, None, None, None, args)
-    return model
+
+
+def weights_of_one_of_two(*words: str) -> dict[str, torch.Tensor]:
+    """What their loop ends at in one of two processes, with half of each batch of 16."""
+    rank = torch.distributed.get_rank()
+    args = arguments(*words, rank=rank, world_size=2)
+    model = torch.nn.parallel.DistributedDataParallel(clip())
+    train_in_place(model, create_loss(args, **WEIGHTED), Loader(4, 16, half=rank), args)
+    return model.module.state_dict()
 
 
 def run_script(folder: str, words: list[str]) -> None:
     """open_clip's own script on its synthetic data, with the weighted loss; prints how far that came."""
     from open_clip import add_model_config
     from open_clip_train import main
-
-    from uwml_core.integrations.open_clip import create_loss
 
     text = {**TEXT, "vocab_size": 49408, "context_length": 77}
     described = {"embed_dim": 16, "vision_cfg": VISION, "text_cfg": text}

@@ -67,7 +67,8 @@ class UWMLMetricLoss(BaseMetricLossFunction):  # type: ignore[misc]
             embedding_regularizer=embedding_regularizer,
             embedding_reg_weight=embedding_reg_weight,
         )
-        self.uwml = UWMLLoss(config, **overrides)
+        # several processes are the business of DistributedLossWrapper, as with every loss there
+        self.uwml = UWMLLoss(config, distributed=False, **overrides)
         self.ignore_indices_tuple = ignore_indices_tuple
         stats = [f"{name}_{direction}" for name in _STATS for direction in self.uwml.directions]
         self.add_to_recordable_attributes(list_of_names=["loss", *stats], is_stat=True)
