@@ -125,3 +125,11 @@ def test_a_run_can_be_given_its_folder_name(settings):
     assert path.name == open_run(path).run_id == "mine"
     with pytest.raises(ValueError, match="mine"):
         run_training(config, run_id="mine", progress=False)
+
+
+def test_the_pairs_of_each_third_step_are_kept_and_every_step_is_counted(settings):
+    path = run_training(build_config(settings=[*settings, "train.pairs_every=3"]), progress=False)
+    steps = query(path, "pairs", "step, count(*)", "GROUP BY step ORDER BY step")
+    assert steps == [(step, 64) for step in range(0, 21, 3)]
+    assert query(path, "steps", "count(*)") == [(21,)]
+    assert open_run(path).info["segments"][0]["pairs_every"] == 3

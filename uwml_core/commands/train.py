@@ -33,17 +33,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Train; returns the exit code, 130 or 143 after Ctrl-C or SIGTERM."""
+    """Train; returns the exit code, 130 or 143 after Ctrl-C or SIGTERM.
+
+    Started by torchrun, all processes train together and the first one talks.
+    """
     # torch takes seconds to load: not before the words of the command line are known to be right
-    from uwml_core.training import TrainingStopped, run_training
+    from uwml_core.training import TrainingStopped, processes_of_torchrun, run_training
 
     config = _configuration(args)
+    first = processes_of_torchrun().first
     try:
         path = run_training(config, progress=not args.quiet)
     except TrainingStopped as stopped:
-        print(f"Stopped after {stopped.step} steps, {_what_is_left(stopped)}", file=sys.stderr)
+        if first:
+            print(f"Stopped after {stopped.step} steps, {_what_is_left(stopped)}", file=sys.stderr)
         return 128 + stopped.signal
-    print(path)
+    if first:
+        print(path)
     return 0
 
 

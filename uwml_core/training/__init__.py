@@ -1,6 +1,7 @@
 """Training runs: configuration, encoders, loop."""
 
 from uwml_core.training.config import DataConfig, ModelConfig, OptimizationConfig, RunConfig, TrainConfig
+from uwml_core.training.distributed import processes_of_torchrun
 from uwml_core.training.loop import NonFiniteLossError
 from uwml_core.training.run import continued_config, run_training
 from uwml_core.training.sources import PRESETS, build_config, dump_yaml
@@ -18,5 +19,6 @@ __all__ = [
     "build_config",
     "continued_config",
     "dump_yaml",
+    "processes_of_torchrun",
     "run_training",
 ]

@@ -137,6 +137,6 @@ def equal_part(size: int, number: int, count: int) -> slice:
 def _check_divisible(size: int, processes: int, chunks: int) -> None:
     if size % (processes * chunks):
         raise ValueError(
-            f"data.batch_size={size} pairs per step do not divide into {processes} processes with "
-            f"loss.accumulate_batches={chunks} chunks each; choose a multiple of {processes * chunks}"
+            f"data.batch_size={size} is no multiple of processes={processes} x "
+            f"loss.accumulate_batches={chunks}; choose a multiple of {processes * chunks}"
         )

@@ -25,8 +25,18 @@ SETTINGS: Mapping[str, Parameter] = {
     "train.weight_decay": Parameter(meaning="decoupled weight decay of AdamW", low=0.0),
     "train.gradient_clip": Parameter(meaning="largest gradient norm", low=0.0, low_open=True),
     "train.snapshot_items": Parameter(meaning="items of each split whose embeddings are kept", low=2),
+    "train.pairs_every": Parameter(meaning="each so many steps the log keeps the rows of all pairs", low=1),
 }
-_INTEGERS = frozenset({"data.batch_size", "model.dim", "train.epochs", "train.seed", "train.snapshot_items"})
+_INTEGERS = frozenset(
+    {
+        "data.batch_size",
+        "model.dim",
+        "train.epochs",
+        "train.seed",
+        "train.snapshot_items",
+        "train.pairs_every",
+    }
+)
 _OPTIONAL = frozenset({"data.only", "train.gradient_clip", "train.resume", "run.name"})
 _TEXTS = frozenset({"data.path", "data.only", "data.split_column", "train.resume", "run.root", "run.name"})
 
@@ -66,6 +76,7 @@ class OptimizationConfig:
     """How long and how fast; ``gradient_clip`` None clips nothing, ``resume`` continues a run.
 
     ``snapshot_items`` of each split are followed: a snapshot takes 0.5 kB of disk an item at 128 numbers.
+    ``pairs_every`` k keeps the rows of the pairs of each k-th step in the log; its rollups count every step.
     """
 
     epochs: int = 8
@@ -74,6 +85,7 @@ class OptimizationConfig:
     weight_decay: float = 0.05
     gradient_clip: float | None = 1.0
     snapshot_items: int = PROBES_PER_SPLIT
+    pairs_every: int = 1
     resume: str | None = None
 
     def __post_init__(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from types import TracebackType
 from typing import Self, TypeVar
@@ -52,9 +52,6 @@ class Processes:
     def wrapped(self, model: nn.Module) -> nn.Module:
         """The model as it is called in training: its gradients are then those of the whole batch."""
         return model
-
-    def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Do to parameters outside the model what ``wrapped`` does to its own."""
 
     def agree(self, signal: int | None, sound: torch.Tensor) -> bool:
         """Tell the others and hear from them; nobody goes on before all have come here.
@@ -121,13 +118,6 @@ class ProcessGroup(Processes):
         share_statistics(model)
         ids = None if self.device.type == "cpu" else [self._local_rank]
         return DistributedDataParallel(model, device_ids=ids)
-
-    def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Do to parameters outside the model what ``wrapped`` does to its own."""
-        for parameter in parameters:
-            if parameter.grad is not None:
-                dist.all_reduce(parameter.grad)
-                parameter.grad /= self.size
 
     def agree(self, signal: int | None, sound: torch.Tensor) -> bool:
         """Tell the others and hear from them, in one message of two numbers."""

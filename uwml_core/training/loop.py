@@ -180,14 +180,13 @@ class Trainer:
         _show(bar, loss=f"{value:.3f}")
 
     def _backward(self, batch: Batch) -> None:
-        """Leave the gradients of the whole batch in all parameters."""
+        """Leave the gradients of the whole batch in all parameters; the loss sees to its own."""
         loss, chunks = partial(self._loss_of, batch), batch.chunks(self.config.loss.accumulate_batches)
         inputs = [chunk.inputs(self.processes.device) for chunk in chunks]
         if len(inputs) == 1:
             loss(*self.encode(*inputs[0])).backward()  # type: ignore[no-untyped-call]
         else:
             backward_in_chunks(loss, self.model, self.encode, inputs)
-        self.processes.average_gradients(self.loss.parameters())
 
     def _loss_of(self, batch: Batch, pictures: torch.Tensor, texts: torch.Tensor) -> torch.Tensor:
         finite = pictures.isfinite().all() & texts.isfinite().all()

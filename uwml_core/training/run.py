@@ -209,27 +209,22 @@ def _open_log(
     run_id: str | None,
     processes: Processes,
 ) -> RunLogger:
-    modalities = config.loss.modalities
-    rank, world_size = processes.rank, processes.size
+    shared: dict[str, Any] = {
+        "modalities": config.loss.modalities,
+        "pairs_every": config.train.pairs_every,
+        "rank": processes.rank,
+        "world_size": processes.size,
+    }
     if run is not None and checkpoint is not None:
-        return RunLogger(
-            run.parent,
-            run.name,
-            modalities=modalities,
-            resume_from_step=checkpoint.step,
-            rank=rank,
-            world_size=world_size,
-        )
+        return RunLogger(run.parent, run.name, resume_from_step=checkpoint.step, **shared)
     return RunLogger(
         config.run.root,
         run_id,
         name=config.run.name,
-        modalities=modalities,
         config=config.to_dict(),
         seed=config.train.seed,
         total_steps=config.loss.total_steps,
-        rank=rank,
-        world_size=world_size,
+        **shared,
     )
 
 
