@@ -10,9 +10,10 @@ from torch.nn import functional as F
 from uwml_core.runlog.writer import RunLogger
 from uwml_core.training.batches import Corpus
 from uwml_core.training.encoders import TwoTower
-from uwml_core.training.evaluation import caption_candidates, retrieve, rsum
+from uwml_core.training.evaluation import caption_candidates, retrieve
 from uwml_core.training.neighbors import NeighborSearch
 from uwml_core.training.probes import PROBES_PER_SPLIT, probe_rows
+from uwml_core.training.retrieval_log import RetrievalLog
 
 _CHUNK = 256
 
@@ -67,22 +68,9 @@ class Observer:
         labels = self._corpus.dataset.labels[self._val_rows].astype(np.int64)
         pictures = self._embed_pictures(model, self._val_rows)
         texts = self._embed_texts(model, self._candidates.rows, self._candidates.captions)
-        results = dict(
-            zip(self._logger.directions, retrieve(pictures, texts, labels, self._candidates), strict=True)
-        )
-        metrics = [row for direction, result in results.items() for row in result.metrics(direction)]
-        self._logger.log_eval(step=step, epoch=epoch, split="val", metrics=[*metrics, rsum(metrics)])
-        queries = ((self._val_rows, None), (self._candidates.rows, self._candidates.captions))
-        for (direction, result), (rows, captions) in zip(results.items(), queries, strict=True):
-            self._logger.log_ranks(
-                step=step,
-                epoch=epoch,
-                split="val",
-                direction=direction,
-                item_ids=self._corpus.dataset.item_ids[rows],
-                captions=captions,
-                ranks=result.ranks,
-            )
+        log = RetrievalLog(logger=self._logger, dataset=self._corpus.dataset, step=step, epoch=epoch)
+        results = retrieve(pictures, texts, labels, self._candidates)
+        metrics = log.retrieval("val", self._val_rows, self._candidates, results)
         return {str(direction): value for direction, metric, value, _, _ in metrics if metric == "R@1"}
 
     def _snapshot(self, model: TwoTower, step: int, epoch: int) -> None:
@@ -91,21 +79,10 @@ class Observer:
             self._embed_pictures(model, pool),
             self._embed_texts(model, pool, np.zeros_like(pool)),
         )
-        self._logger.log_snapshot(
-            step=step,
-            epoch=epoch,
-            embeddings=dict(zip(self._corpus.dataset.modalities, (pictures[:n], texts[:n]), strict=True)),
-            item_ids=self._corpus.dataset.item_ids[self._probes],
-            labels=self._corpus.dataset.labels[self._probes],
-            splits=self._probe_splits,
-        )
-        self._logger.log_neighbors(
-            step=step,
-            epoch=epoch,
-            nearest=dict(zip(self._logger.directions, self._search.search(pictures, texts), strict=True)),
-            item_ids=self._corpus.dataset.item_ids[self._probes],
-            splits=self._probe_splits,
-        )
+        dataset = self._corpus.dataset
+        log = RetrievalLog(logger=self._logger, dataset=dataset, step=step, epoch=epoch)
+        log.snapshot(self._probes, self._probe_splits, dataset.modalities, pictures[:n], texts[:n])
+        log.neighbors(self._probes, self._probe_splits, self._search.search(pictures, texts))
 
     def _embed_pictures(self, model: TwoTower, rows: Ints) -> torch.Tensor:
         parts = [
