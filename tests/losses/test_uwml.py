@@ -116,6 +116,7 @@ def test_call_signature_is_the_documented_one() -> None:
         "labels",
         "item_ids",
         "progress",
+        "whole_step",
         "ignored",
     ]
     assert parameters["labels"].kind is inspect.Parameter.KEYWORD_ONLY
@@ -123,6 +124,7 @@ def test_call_signature_is_the_documented_one() -> None:
         "config",
         "validate",
         "detach_weights",
+        "distributed",
         "overrides",
     ]
 
