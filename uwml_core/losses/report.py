@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import torch
@@ -86,7 +85,6 @@ def read_step(step: StepTensors) -> StepReading:
         for name, value in step.logits._asdict().items()
     )
     batch = step.batch_size
-    sound = anchors.sum().item() > 0 and normal.sum().item() == 2 * batch
     return StepReading(
         loss=read["loss"],
         gap=read["gap"] / anchors,
@@ -101,7 +99,7 @@ def read_step(step: StepTensors) -> StepReading:
         wrong_sign_share=read["wrong_sign"] / anchors if "wrong_sign" in read else None,
         scale=scale,
         bias=bias,
-        sound=sound and scale > 0.0 and math.isfinite(scale) and math.isfinite(bias),
+        sound=anchors.sum().item() > 0 and normal.sum().item() == 2 * batch,
     )
 
 
@@ -110,8 +108,17 @@ def _counts(step: StepTensors) -> torch.Tensor:
     terms, (low, high) = step.terms, NORM_RANGE
     has_negative = terms.negative_index >= 0
     correct = has_negative & (terms.positive > terms.negative)
-    counts = torch.stack((has_negative, correct, (step.norms >= low) & (step.norms <= high))).sum(-1)
+    normal = (step.norms >= low) & (step.norms <= high) & _sound_logits(step.logits)
+    counts = torch.stack((has_negative, correct, normal)).sum(-1)
     return torch.stack((counts[0], counts[1], step.weighted.clamped, counts[2]))
+
+
+def _sound_logits(logits: Logits) -> torch.Tensor | bool:
+    # Counted with the norms, so that all processes learn of one that has another scale.
+    sound: torch.Tensor | bool = True
+    if isinstance(logits.scale, torch.Tensor):
+        sound = logits.scale.isfinite() & (logits.scale > 0)
+    return sound & logits.bias.isfinite() if isinstance(logits.bias, torch.Tensor) else sound
 
 
 def _stacked(rows: dict[str, torch.Tensor]) -> torch.Tensor:

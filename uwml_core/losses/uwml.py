@@ -157,13 +157,16 @@ class UWMLLoss(nn.Module):
             ValueError: naming the argument, the first five offending rows and what is expected.
         """
         peers = processes(sharing=self.distributed and self.training)
-        batch, claims = peers.share(
-            lambda: self._batch(image_features, text_features, labels, item_ids, peers.rank), Batch.claim
-        )
+
+        def checked() -> tuple[Batch, float | None]:
+            batch = self._batch(image_features, text_features, labels, item_ids, peers.rank)
+            checks.check_logit("logit_scale", logit_scale)
+            checks.check_logit("logit_bias", logit_bias)
+            return batch, checks.check_progress(progress)
+
+        (batch, at), claims = peers.share(checked, lambda made: made[0].claim())
         check_claims(claims)
-        checks.check_logit("logit_scale", logit_scale)
-        checks.check_logit("logit_bias", logit_bias)
-        stage = self._stage(checks.check_progress(progress))
+        stage = self._stage(at)
         if isinstance(logit_scale, (int, float)):
             stage = stage._replace(temperature=1.0 / logit_scale)
         measure = Measure(self.config, self._state.memory, peers, self._fused, self.detach_weights)
