@@ -144,6 +144,11 @@ def test_wei2020_coefficients_and_margin_are_parameters() -> None:
     assert value == pytest.approx((1 + 2 * 0.5 + 1 + 2 * 0.5) / 2)
 
 
+def test_wei2020_of_constant_polynomials_keeps_the_graph() -> None:
+    value, _ = loss_of([[0.6, 0.5], [0.5, 0.6]], positive_polynomial=(0.3,), negative_polynomial=(0.1,))
+    assert value == pytest.approx(4 * 0.4 / 2)
+
+
 def released(scores: torch.Tensor) -> torch.Tensor:
     """The algorithm of the released code: a loop over anchors, first rows, then columns."""
     total, count = scores.new_zeros(()), len(scores)
