@@ -18,11 +18,41 @@ def test_every_file_that_the_readme_points_to_is_there():
     assert [target for target in local if not (README.parent / target).is_file()] == []
 
 
-def test_readme_shows_the_loss_and_the_logger():
-    assert len(BLOCKS) == 2
+LOOPS, READERS = BLOCKS[:-1], BLOCKS[-1].splitlines()
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=["loss", "logger"])
+def test_readme_shows_the_loss_both_loggers_and_three_readers():
+    assert len(LOOPS) == 3
+    assert len(READERS) == 3
+
+
+@pytest.mark.parametrize("line", READERS, ids=[line.split(".")[0] for line in READERS])
+def test_one_line_of_another_tool_reads_a_run(line, monkeypatch):
+    import duckdb
+    import pandas
+    import polars
+
+    monkeypatch.chdir(README.parent)
+    rows = eval(line, {"duckdb": duckdb, "pandas": pandas, "polars": polars})
+    if "duckdb" in line:
+        assert ["epoch", "direction", "avg(margin)"] == list(rows.columns)
+        assert len(rows.fetchall()) >= 12
+    else:
+        from uwml_core import open_run
+
+        whole = open_run("logs/sample-uwml").frame("pairs")
+        assert list(rows.columns) == list(whole.columns)
+        assert float(rows["margin"].mean()) == pytest.approx(float(whole["margin"].mean()), rel=1e-6)
+        assert len(rows) == len(whole) > 0
+
+
+def test_adapters_are_shown_in_at_most_three_lines():
+    changes = re.findall(r"```diff\n(.*?)```", README.read_text(encoding="utf-8"), re.S)
+    assert len(changes) == 5
+    assert max(change.count("\n") for change in changes) <= 3
+
+
+@pytest.mark.parametrize("block", LOOPS, ids=["loss", "logger", "similarities"])
 def test_readme_block_runs(block, tmp_path, monkeypatch):
     import torch
 
@@ -40,6 +70,7 @@ def test_readme_block_runs(block, tmp_path, monkeypatch):
         "image_encoder": image_encoder,
         "text_encoder": text_encoder,
         "optimizer": optimizer,
+        "my_loss": lambda similarity: -similarity.diagonal().mean(),
     }
     exec(compile(block, str(README), "exec"), names)
     assert torch.isfinite(names["loss"])
