@@ -63,11 +63,19 @@ def cached(loss, towers, chunks, **arguments) -> tuple[torch.Tensor, list[torch.
 
 def largest_difference(got: list[torch.Tensor], want: list[torch.Tensor]) -> float:
     """Relative to the largest entry of each tensor, the worst of them."""
+    assert sum(bool(w.any()) for w in want) >= 8
+    # a tensor's maximum, which a NaN is; and where nothing is wanted, nothing may be got
     differences = [
-        float((g - w).abs().max() / w.abs().max()) for g, w in zip(got, want, strict=True) if w.any()
+        (g - w).abs().max() / w.abs().max().clamp(min=1e-30) for g, w in zip(got, want, strict=True)
     ]
-    assert len(differences) >= 8
-    return max(differences)
+    return float(torch.stack(differences).max())
+
+
+def test_the_comparison_sees_nan_and_what_should_be_zero() -> None:
+    want = [torch.ones(2)] * 8 + [torch.zeros(2)]
+    assert largest_difference(want, want) == 0.0
+    assert not largest_difference([*want[:7], torch.tensor([1.0, torch.nan]), want[8]], want) < 1e-5
+    assert largest_difference([*want[:8], torch.full((2,), 1e-6)], want) > 1.0
 
 
 @pytest.mark.parametrize(
