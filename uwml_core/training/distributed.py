@@ -139,7 +139,10 @@ class ProcessGroup(Processes):
 
     def wait(self) -> None:
         """Go on when all have come here."""
-        dist.all_reduce(torch.zeros(1, device=self.device))
+        number = torch.ones(1, device=self.device)
+        dist.all_reduce(number)
+        # a GPU's message is only under way until its result is read
+        number.item()
 
 
 def processes_of_torchrun(environment: Mapping[str, str] = os.environ) -> Processes:
