@@ -14,7 +14,7 @@ from uwml_core.losses.logits import Logits
 from uwml_core.losses.report import StepTensors, read_step, step_diagnostics
 from uwml_core.losses.schedule import stage_at
 from uwml_core.losses.similarity import unit_rows
-from uwml_core.losses.weigh import anchor_weights, direction_losses, weigh
+from uwml_core.losses.weigh import Weighing, anchor_weights, direction_losses, weigh
 from uwml_core.weighting import UWMLConfig
 
 BATCH = 5
@@ -45,7 +45,7 @@ def test_fused_and_plain_agree_and_give_such_an_anchor_nothing(scale: float) -> 
         fused_infonce_terms(image, text, mask(), scale)[0],
         base_terms(sides(image, text, mask()), config, scale),
     ):
-        weights = anchor_weights(terms, config, 4.0)
+        weights = anchor_weights(terms, Weighing(config, 4.0))
         assert terms.negative_index[0, 2] == -1
         assert terms.pair_loss[0, 2] == 0
         assert terms.gradient_mass[0, 2] == 0
@@ -82,7 +82,9 @@ def test_means_and_shares_run_over_the_anchors_that_have_one() -> None:
     image, text = (x.detach() for x in features())
     config = UWMLConfig(curve="uniform", max_weight=1.0)
     terms, norms = fused_infonce_terms(image, text, mask(), 10.0)
-    step = StepTensors(terms, weigh(terms, config, 4.0), norms, torch.arange(BATCH), True, Logits(10.0, 0.0))
+    step = StepTensors(
+        terms, weigh(terms, Weighing(config, 4.0)), norms, torch.arange(BATCH), True, Logits(10.0, 0.0)
+    )
     reading = read_step(step)
     last = step_diagnostics(
         step,
@@ -113,7 +115,7 @@ def test_no_negative_at_all_is_not_sound() -> None:
         fused_infonce_terms(image, text, everything, 10.0)[0],
         base_terms(sides(image, text, everything), UWMLConfig(base="triplet"), 10.0),
     ):
-        weighted = weigh(terms, UWMLConfig(), 4.0)
+        weighted = weigh(terms, Weighing(UWMLConfig(), 4.0))
         assert weighted.losses.tolist() == [0.0, 0.0]
         norms = torch.ones(2, BATCH)
         step = StepTensors(terms, weighted, norms, torch.zeros(BATCH), False, Logits(10.0, 0.0))

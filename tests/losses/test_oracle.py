@@ -311,7 +311,7 @@ def test_the_oracle_disagrees_when_the_diagonal_alone_is_masked() -> None:
 def test_gradient_share_is_the_l1_share_of_the_similarity_gradient() -> None:
     from uwml_core.losses.candidates import both_directions
     from uwml_core.losses.functional import base_terms
-    from uwml_core.losses.weigh import anchor_weights, direction_losses
+    from uwml_core.losses.weigh import Weighing, anchor_weights, direction_losses
 
     torch.manual_seed(0)
     for base in ("infonce", "triplet"):
@@ -323,7 +323,7 @@ def test_gradient_share_is_the_l1_share_of_the_similarity_gradient() -> None:
         similarity.requires_grad_()
         sides = both_directions(similarity, labels[:, None] == labels, loss.config)
         terms = base_terms(sides, loss.config, 1 / 0.07)
-        weight = anchor_weights(terms, loss.config, loss.last.steepness).weight
+        weight = anchor_weights(terms, Weighing(loss.config, loss.last.steepness)).weight
         for d, value in enumerate(direction_losses(terms.pair_loss, weight, "l2")):
             gradient = torch.autograd.grad(value, similarity, retain_graph=True)[0].abs().sum(1 - d)
             torch.testing.assert_close(loss.last.gradient_share[d], gradient / gradient.sum())

@@ -14,7 +14,7 @@ from uwml_core.losses import StepDiagnostics, UWMLLoss, weighted_loss
 from uwml_core.losses.candidates import both_directions
 from uwml_core.losses.functional import base_terms
 from uwml_core.losses.similarity import unit_rows
-from uwml_core.losses.weigh import anchor_weights
+from uwml_core.losses.weigh import Weighing, anchor_weights
 from uwml_core.runlog.schema import PAIRS, STEPS
 from uwml_core.weighting import UWMLConfig
 
@@ -186,7 +186,9 @@ def test_margin_scale_ignores_the_unit_of_the_margins() -> None:
     similarity = torch.rand(6, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     config = UWMLConfig(margin_scale="negative_std", center=1.0)
     weights = [
-        anchor_weights(base_terms(both_directions(s, torch.eye(6).bool(), config), config, 10.0), config, 3.0)
+        anchor_weights(
+            base_terms(both_directions(s, torch.eye(6).bool(), config), config, 10.0), Weighing(config, 3.0)
+        )
         for s in (similarity, 0.25 + 0.5 * similarity)
     ]
     torch.testing.assert_close(weights[0].weight, weights[1].weight)

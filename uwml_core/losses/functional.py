@@ -22,7 +22,7 @@ from uwml_core.losses.distributed import ALONE, OneProcess
 from uwml_core.losses.pairs import pair_loss
 from uwml_core.losses.terms import AnchorTerms
 from uwml_core.losses.wei2020 import calibrated
-from uwml_core.losses.weigh import combine, direction_factors, weigh
+from uwml_core.losses.weigh import Weighing, combine, direction_factors, weigh
 from uwml_core.weighting import UWMLConfig
 
 
@@ -135,5 +135,5 @@ def weighted_loss(
     """
     sides = both_directions(similarity, same_label, config)
     terms = base_terms(sides, config, scale, bias, detach=detach_weights)
-    losses = weigh(terms, config, steepness, direction_weight, detach=detach_weights).losses
+    losses = weigh(terms, Weighing(config, steepness, direction_weight, detach_weights)).losses
     return combine(losses, direction_factors(config, direction_weight))

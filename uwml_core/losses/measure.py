@@ -15,7 +15,7 @@ from uwml_core.losses.logits import Logits
 from uwml_core.losses.memory import MemoryQueue
 from uwml_core.losses.report import StepTensors
 from uwml_core.losses.similarity import row_norms, same_label_mask, unit_rows
-from uwml_core.losses.weigh import DirectionWeight, Weighted, weigh
+from uwml_core.losses.weigh import DirectionWeight, Weighing, weigh
 from uwml_core.weighting import UWMLConfig
 
 
@@ -73,7 +73,7 @@ class Measure(NamedTuple):
         """
         if self.fused and self.peers.size == 1:
             terms, norms = fused_infonce_terms(batch.image, batch.text, batch.same_label(), logits.scale)
-            weighted = weigh(terms, self.config, steepness, detach=self.detach)
+            weighted = weigh(terms, self._weighing(steepness))
             return StepTensors(terms, weighted, norms, batch.labels, batch.numbered, logits)
         units = unit_rows(batch.image), unit_rows(batch.text)
         further, whole = self._further(units, batch, claims)
@@ -85,7 +85,7 @@ class Measure(NamedTuple):
         terms = base_terms(sides, self.config, *logits, detach=self.detach, peers=self.peers)
         return StepTensors(
             terms=terms,
-            weighted=weigh(terms, self.config, steepness, detach=self.detach, peers=self.peers),
+            weighted=weigh(terms, self._weighing(steepness)),
             norms=row_norms(batch.image.detach(), batch.text.detach()),
             labels=batch.labels,
             distinct=batch.numbered,
@@ -110,8 +110,9 @@ class Measure(NamedTuple):
             return old, None
         return old, further_pairs(units, batch.labels, batch.item_ids, numbered=batch.numbered)
 
-    def weighed(self, step: StepTensors, steepness: float, direction_weight: DirectionWeight) -> Weighted:
-        """The weights of a step that hold its direction weights."""
-        return weigh(
-            step.terms, self.config, steepness, direction_weight, detach=self.detach, peers=self.peers
-        )
+    def weighed(self, step: StepTensors, steepness: float, direction_weight: DirectionWeight) -> StepTensors:
+        """The step with weights that hold its direction weights."""
+        return step._replace(weighted=weigh(step.terms, self._weighing(steepness, direction_weight)))
+
+    def _weighing(self, steepness: float, direction_weight: DirectionWeight = (0.5, 0.5)) -> Weighing:
+        return Weighing(self.config, steepness, direction_weight, self.detach, self.peers)

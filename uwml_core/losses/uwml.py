@@ -181,7 +181,7 @@ class UWMLLoss(nn.Module):
                 self._refuse_without_negatives(step, reading)
             direction_weight = self._advance(reading, step, whole_step=whole_step)
             if self.config.combination == "add":
-                step = step._replace(weighted=measure.weighed(step, stage.steepness, direction_weight))
+                step = measure.weighed(step, stage.steepness, direction_weight)
                 reading = read_step(step)
             part = combine(step.weighted.losses, direction_factors(self.config, direction_weight))
             loss = peers.returned(part, whole_loss(reading, self.config, direction_weight))

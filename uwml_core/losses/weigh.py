@@ -64,68 +64,68 @@ class Weighted(NamedTuple):
     weighed: torch.Tensor | None = None
 
 
-def anchor_weights(
-    terms: AnchorTerms,
-    config: UWMLConfig,
-    steepness: float | torch.Tensor,
-    direction_weight: DirectionWeight = (0.5, 0.5),
-    *,
-    detach: bool = True,
-    peers: OneProcess = ALONE,
-) -> AnchorWeights:
-    """Margin, curve and clamped relative weight of every anchor.
+class Weighing(NamedTuple):
+    """What weights depend on beside the similarities.
 
-    Args:
-        terms: what the base loss found.
-        config: curve, center, hard_floor, combination and max_weight.
+    Attributes:
+        config: curve, center, hard_floor, combination, max_weight and normalization.
         steepness: of the curve at this stage, per cosine unit (or multiple of the margin scale).
         direction_weight: of the two directions; only ``combination="add"`` uses it.
         detach: False lets gradient flow through the weights; for the benchmark of that choice only.
         peers: the processes that share the batch.
     """
+
+    config: UWMLConfig
+    steepness: float | torch.Tensor
+    direction_weight: DirectionWeight = (0.5, 0.5)
+    detach: bool = True
+    peers: OneProcess = ALONE
+
+    def curve(self, margin: torch.Tensor) -> torch.Tensor:
+        """Pair weight at each margin."""
+        config = self.config
+        weight: torch.Tensor = difficulty_weight(
+            margin,
+            curve=config.curve,
+            center=config.center,
+            steepness=self.steepness,
+            hard_floor=config.hard_floor,
+        )
+        return weight
+
+    def combined(self, weight: torch.Tensor, direction: int | slice = slice(None)) -> torch.Tensor:
+        """Pair weights with what ``combination="add"`` adds: ``[2, n]``, or those of one direction."""
+        config = self.config
+        if config.combination != "add":
+            return weight
+        of_direction = torch.as_tensor(self.direction_weight, dtype=weight.dtype, device=weight.device)
+        factor = stage_factor(self.steepness, config.steepness_start, config.steepness_end)
+        combined: torch.Tensor = combined_weight(weight, of_direction[:, None][direction], factor)
+        return combined
+
+    def relative(self, weight: torch.Tensor) -> torch.Tensor:
+        """Weights relative to their mean over the last axis, clamped."""
+        relative: torch.Tensor = relative_weight(weight, self.config.max_weight, total=self.peers.total)
+        return relative
+
+
+def anchor_weights(terms: AnchorTerms, how: Weighing) -> AnchorWeights:
+    """Margin, curve and clamped relative weight of every anchor."""
     positive = terms.positive
     statistic = terms.negative if terms.statistic is None else terms.statistic
-    if detach:
+    if how.detach:
         positive, statistic = positive.detach(), statistic.detach()
     margin = torch.where(terms.negative_index < 0, torch.nan, positive - statistic)
     scaled = margin if terms.margin_scale is None else margin / terms.margin_scale[:, None]
-    pair_weight = _curve(scaled, config, steepness)
-    combined = pair_weight
-    if config.combination == "add":
-        of_direction = torch.as_tensor(direction_weight, dtype=margin.dtype, device=margin.device)
-        combined = _sum(pair_weight, of_direction[:, None], config, steepness)
-    relative = relative_weight(combined, config.max_weight, total=peers.total)
-    return AnchorWeights(margin, pair_weight, relative)
+    pair_weight = how.curve(scaled)
+    return AnchorWeights(margin, pair_weight, how.relative(how.combined(pair_weight)))
 
 
-def _curve(margin: torch.Tensor, config: UWMLConfig, steepness: float | torch.Tensor) -> torch.Tensor:
-    weight: torch.Tensor = difficulty_weight(
-        margin, curve=config.curve, center=config.center, steepness=steepness, hard_floor=config.hard_floor
-    )
-    return weight
-
-
-def _sum(
-    weight: torch.Tensor, of_direction: torch.Tensor, config: UWMLConfig, steepness: float | torch.Tensor
-) -> torch.Tensor:
-    factor = stage_factor(steepness, config.steepness_start, config.steepness_end)
-    combined: torch.Tensor = combined_weight(weight, of_direction, factor)
-    return combined
-
-
-def weigh(
-    terms: AnchorTerms,
-    config: UWMLConfig,
-    steepness: float | torch.Tensor,
-    direction_weight: DirectionWeight = (0.5, 0.5),
-    *,
-    detach: bool = True,
-    peers: OneProcess = ALONE,
-) -> Weighted:
-    """Weights, losses of the directions and what they say about a step; arguments as ``anchor_weights``."""
-    anchors = anchor_weights(terms, config, steepness, direction_weight, detach=detach, peers=peers)
+def weigh(terms: AnchorTerms, how: Weighing) -> Weighted:
+    """Weights, losses of the directions and what they say about a step."""
+    anchors, config, peers = anchor_weights(terms, how), how.config, how.peers
     if terms.pairs is not None:
-        return _weigh_pairs(terms, anchors, config, steepness, direction_weight, peers=peers)
+        return _weigh_pairs(terms, anchors, how)
     weight = anchors.weight
     if config.own_weights:
         losses = terms.pair_loss.sum(-1) / (peers.size * terms.pair_loss.shape[-1])
@@ -148,48 +148,30 @@ class _OfPairs(NamedTuple):
     weighed: torch.Tensor
 
 
-def _weigh_pairs(
-    terms: AnchorTerms,
-    anchors: AnchorWeights,
-    config: UWMLConfig,
-    steepness: float | torch.Tensor,
-    direction_weight: DirectionWeight,
-    *,
-    peers: OneProcess,
-) -> Weighted:
+def _weigh_pairs(terms: AnchorTerms, anchors: AnchorWeights, how: Weighing) -> Weighted:
     sides = []
     for direction, pairs in enumerate(terms.pairs or ()):
         margin = pairs.margin
         if terms.margin_scale is not None:
             margin = margin / terms.margin_scale[direction]
-        weight = _curve(margin, config, steepness)
-        if config.combination == "add":
-            of_direction = torch.as_tensor(direction_weight, dtype=margin.dtype, device=margin.device)
-            weight = _sum(weight, of_direction[direction], config, steepness)
-        flat = relative_weight(weight.reshape(-1), config.max_weight, total=peers.total)
-        has_negative = terms.negative_index[direction] >= 0
-        sides.append(_of_pairs(pairs, flat.reshape(weight.shape), has_negative, config.max_weight, peers))
+        weight = how.combined(how.curve(margin), direction)
+        relative = how.relative(weight.reshape(-1)).reshape(weight.shape)
+        sides.append(_of_pairs(pairs, relative, terms.negative_index[direction] >= 0, how))
     both = (torch.stack(values) for values in zip(*sides, strict=True))
     return Weighted(anchors.margin, anchors.pair_weight, *both)
 
 
-def _of_pairs(
-    pairs: PairLoss,
-    relative: torch.Tensor,
-    has_negative: torch.Tensor,
-    max_weight: float,
-    peers: OneProcess,
-) -> _OfPairs:
+def _of_pairs(pairs: PairLoss, relative: torch.Tensor, has_negative: torch.Tensor, how: Weighing) -> _OfPairs:
     weighted = (relative * pairs.loss).sum(1) + pairs.positive_loss
-    (count,) = peers.total(has_negative.sum())
+    (count,) = how.peers.total(has_negative.sum())
     loss = weighted.sum() / count.clamp(min=1)
     with torch.no_grad():
         equal = pairs.loss.sum(1) + pairs.positive_loss
         weight = torch.where(has_negative, weighted / equal, 0.0)
         flat = relative.detach().reshape(-1).to(torch.float64)
-        clamped, weighed = (relative >= max_weight).sum(), (flat > 0).sum()
+        clamped, weighed = (relative >= how.config.max_weight).sum(), (flat > 0).sum()
         mass = (relative * pairs.slope).sum(1) + pairs.positive_slope
-        ess = effective_sample_size(flat, total=peers.total)
+        ess = effective_sample_size(flat, total=how.peers.total)
     return _OfPairs(weight, weighted, mass, loss, ess, clamped, weighed)
 
 
