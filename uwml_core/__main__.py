@@ -10,7 +10,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-COMMANDS = ("demo", "train", "app", "losses", "project", "diagnose-embeddings", "bundle", "import")
+COMMANDS = (
+    "demo",
+    "train",
+    "app",
+    "losses",
+    "project",
+    "diagnose-embeddings",
+    "bundle",
+    "import",
+    "health",
+    "compact",
+)
 # a keyword can name no module
 _MODULES = {"import": "import_bundle"}
 

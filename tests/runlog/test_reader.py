@@ -253,7 +253,8 @@ def test_part_inside_a_wider_one_is_ignored(tmp_path: Path) -> None:
         for start in (0, 5, 10):
             log_steps(log, range(start, start + 5))
             log.flush()
-    run = open_run(tmp_path / "run")
+        shutil.copytree(log.path, tmp_path / "copy")
+    run = open_run(tmp_path / "copy")
     folder = run.path / "steps"
     wide = pa.concat_tables([pq.read_table(part.path) for part in run.parts("steps")[:2]])
     pq.write_table(wide, folder / "part-0000-000000000-000000009.parquet")

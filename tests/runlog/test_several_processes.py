@@ -10,6 +10,7 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 
 from tests.support.steps import a_step, eventually, log_steps
@@ -38,7 +39,7 @@ def test_each_process_adds_its_share_of_the_pairs(tmp_path: Path) -> None:
         log_as(log, range(3, 5))
         log.log_eval(split="val", metrics=[("i2t", "R@1", 1.0, 2, None)])
         log.log_event("note", f"rank {log.rank}")
-        log.close()
+        log.flush()
     run = open_run(tmp_path / "run")
     assert run.health() == ()
     names = sorted(part.path.name for part in run.parts("pairs"))
@@ -64,6 +65,8 @@ def test_each_process_adds_its_share_of_the_pairs(tmp_path: Path) -> None:
     assert [row["message"] for row in run.table("events").to_pylist()] == ["rank 0"]
     (segment,) = run.info["segments"]
     assert segment["world_size"] == 2
+    for log in logs:
+        log.close()
 
 
 def test_a_resume_replaces_the_later_steps_of_every_process(tmp_path: Path) -> None:
@@ -81,6 +84,29 @@ def test_a_resume_replaces_the_later_steps_of_every_process(tmp_path: Path) -> N
     ]
     assert rows == expected
     assert len(pairs) == 12 * 2 * 4
+
+
+def test_rows_come_step_by_step_then_by_direction_then_by_process(tmp_path: Path) -> None:
+    first, second = both(tmp_path, flush_steps=2)
+    log_as(first, range(6))
+    for step in range(6):
+        log_as(second, range(step, step + 1))
+        second.flush()
+    first.close()
+    second.close()
+    run = open_run(tmp_path / "run")
+    table = run.table("pairs", columns=["item_id", "margin"])
+    assert table.schema.names == ["item_id", "margin"]
+    rows = run.table("pairs", columns=["step", "direction", "item_id"]).to_pylist()
+    assert [tuple(row.values()) for row in rows] == [
+        (step, direction, item)
+        for step in range(6)
+        for direction in ("i2t", "t2i")
+        for item in (1000, 1001, 2000, 2001)
+    ]
+    assert table["item_id"].to_pylist() == [row["item_id"] for row in rows]
+    late = run.table("pairs", columns=["item_id"], filter=pc.field("step") == 4)
+    assert late["item_id"].to_pylist() == [1000, 1001, 2000, 2001] * 2
 
 
 def test_a_resume_may_have_fewer_processes(tmp_path: Path) -> None:
@@ -103,12 +129,12 @@ def test_a_wide_file_of_one_process_hides_nothing_of_another(tmp_path: Path) -> 
     for steps in (range(5), range(5, 10)):
         log_as(second, steps)
         second.flush()
-    second.close()
     run = open_run(tmp_path / "run")
     assert [(p.rank, p.first, p.last) for p in run.parts("pairs")] == [(0, 0, 9), (1, 0, 4), (1, 5, 9)]
     wide = run.path / "pairs" / "part-0000r1-000000000-000000009.parquet"
     shutil.copy(run.parts("pairs")[0].path, wide)
     assert [(p.rank, p.first, p.last) for p in run.parts("pairs")] == [(0, 0, 9), (1, 0, 9)]
+    second.close()
 
 
 def test_the_others_wait_for_the_first(tmp_path: Path) -> None:

@@ -265,7 +265,8 @@ def test_a_full_batch_of_steps_makes_a_part_without_waiting(tmp_path: Path) -> N
         run = open_run(tmp_path / "run")
         assert eventually(lambda: run.table("steps").num_rows == 10)
         log_steps(log, range(10, 20))
-    assert [(part.first, part.last) for part in run.parts("pairs")] == [(0, 9), (10, 19)]
+        assert eventually(lambda: run.table("steps").num_rows == 20)
+        assert [(part.first, part.last) for part in run.parts("pairs")] == [(0, 9), (10, 19)]
 
 
 def test_a_single_step_is_readable_after_flush_seconds(tmp_path: Path) -> None:

@@ -61,6 +61,29 @@ def log_steps(log: Any, steps: Any, batch: int = 2, **changes: Any) -> None:
         log.log_step(a_step(step, batch), item_ids=ids, step=step, **changes)
 
 
+def a_batch(step: int, batch: int = 8, **changes: Any) -> SimpleNamespace:
+    """A step with margins all over the place; each step draws for itself."""
+    random = np.random.default_rng(step)
+
+    def draw(low: float, high: float) -> np.ndarray:
+        return random.uniform(low, high, (2, batch)).astype(np.float32)
+
+    drawn = {
+        "margin": draw(-0.5, 0.8),
+        "weight": draw(0.0, 2.0),
+        "pair_loss": draw(0.0, 9.0),
+        "gradient_share": draw(0.0, 1.0 / batch),
+    }
+    return a_step(step, batch, **{**drawn, **changes})
+
+
+def log_batches(log: Any, steps: Any, per_epoch: int = 5, items: int = 12, batch: int = 8) -> None:
+    """Log ``a_batch`` for each step number, with items that the step and the process draw."""
+    for step in steps:
+        ids = np.random.default_rng(1000 + step + 10_000 * log.rank).integers(0, items, batch)
+        log.log_step(a_batch(step, batch), item_ids=ids, step=step, epoch=step // per_epoch)
+
+
 def eventually(holds: Callable[[], bool], patience_s: float = 60.0) -> bool:
     """Whether a condition comes true; waits long, because a busy machine is no error."""
     end = time.monotonic() + patience_s

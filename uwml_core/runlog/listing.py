@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -60,6 +61,7 @@ class Listing:
     issues: tuple[HealthIssue, ...] = ()
 
 
+_TRIES = 10
 _WHOLE = ""
 # What is wrong with a file, or _WHOLE. The key holds size and time, so a mended file is looked at again.
 _verdicts: BoundedCache[str] = BoundedCache(100_000)
@@ -67,6 +69,33 @@ _verdicts: BoundedCache[str] = BoundedCache(100_000)
 
 def list_table(run: Path, table: str, *, foreign: bool) -> Listing:
     """List a table's folder; where the run is foreign, any Parquet file counts, ``<table>.parquet``, too."""
+    parts, issues = _usable(run, table, foreign)
+    kept, _ = _without_covered(parts)
+    return Listing(tuple(kept), tuple(sorted(issues, key=lambda issue: issue.file)))
+
+
+def remove_covered(run: Path, tables: Iterable[str]) -> None:
+    """Delete files that a wider one has made superfluous; only for the one that holds the run's lock."""
+    for table in tables:
+        parts, _ = _usable(run, table, foreign=False)
+        for part in _without_covered(parts)[1]:
+            with contextlib.suppress(OSError):
+                part.path.unlink()
+
+
+def _usable(run: Path, table: str, foreign: bool) -> tuple[list[Part], list[HealthIssue]]:
+    for _ in range(_TRIES - 1):
+        with contextlib.suppress(FileNotFoundError):
+            return _looked_at(run, table, foreign)
+    return _looked_at(run, table, foreign)
+
+
+def _looked_at(run: Path, table: str, foreign: bool) -> tuple[list[Part], list[HealthIssue]]:
+    """Parts that are whole, and what is wrong with the others.
+
+    Raises:
+        FileNotFoundError: if a file vanished after it was listed.
+    """
     parts, issues = [], []
     entries = _scan(run / table)
     if foreign:
@@ -80,7 +109,7 @@ def list_table(run: Path, table: str, *, foreign: bool) -> Listing:
             kind, what = problem
             name = os.path.relpath(entry.path, run)
             issues.append(HealthIssue(name, kind, f"{name} {what} and is skipped"))
-    return Listing(tuple(_without_covered(parts)), tuple(sorted(issues, key=lambda issue: issue.file)))
+    return parts, issues
 
 
 def stamp(run: Path, table: str) -> list[tuple[str, int, int]]:
@@ -90,17 +119,33 @@ def stamp(run: Path, table: str) -> list[tuple[str, int, int]]:
 
 
 def _scan(folder: Path) -> list[tuple[os.DirEntry[str], os.stat_result]]:
-    found = []
+    """Files of a folder at one moment: looked at again while it changes.
+
+    Otherwise the file that a compaction made could be missed, and those it took away, too.
+    """
+    found: list[tuple[os.DirEntry[str], os.stat_result]] = []
     try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if not entry.name.startswith(".") and entry.is_file():
-                    # a file that vanishes meanwhile is not there
-                    with contextlib.suppress(FileNotFoundError):
-                        found.append((entry, entry.stat()))
+        for _ in range(_TRIES):
+            before = os.stat(folder).st_mtime_ns
+            found, whole = _files_in(folder)
+            if whole and os.stat(folder).st_mtime_ns == before:
+                break
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return []
     return found
+
+
+def _files_in(folder: Path) -> tuple[list[tuple[os.DirEntry[str], os.stat_result]], bool]:
+    """Files with their size and time, and whether none has vanished meanwhile."""
+    found, whole = [], True
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if not entry.name.startswith(".") and entry.is_file():
+                try:
+                    found.append((entry, entry.stat()))
+                except FileNotFoundError:
+                    whole = False
+    return found, whole
 
 
 @lru_cache(maxsize=20_000)
@@ -140,6 +185,8 @@ def _look_at_tail(part: Part) -> str:
             head = file.read(len(_MAGIC))
             file.seek(-_TAIL, os.SEEK_END)
             tail = file.read(_TAIL)
+    except FileNotFoundError:
+        raise
     except OSError as error:
         return f"cannot be opened ({error.strerror})"
     length = int.from_bytes(tail[:4], "little")
@@ -173,20 +220,22 @@ def known_problem(part: Part) -> str:
     return _verdicts.get(("read", *part.key)) or ""
 
 
-def _without_covered(parts: list[Part]) -> list[Part]:
-    """Drop files whose range lies inside a wider one of the same segment and process.
+def _without_covered(parts: list[Part]) -> tuple[list[Part], list[Part]]:
+    """Files that count, and those whose range lies inside a wider one of the same segment and process.
 
     A compaction leaves them when it dies.
     """
     ordered = sorted(parts, key=lambda part: (part.segment, part.first, -part.last, part.path))
     kept: list[Part] = []
+    covered: list[Part] = []
     reached: dict[tuple[int, int], int] = {}
     for part in ordered:
         named = parse_part_name(part.path.name) is not None
         source = (part.segment, part.rank)
         if named and part.last <= reached.get(source, part.last - 1):
+            covered.append(part)
             continue
         if named:
             reached[source] = part.last
         kept.append(part)
-    return kept
+    return kept, covered

@@ -39,11 +39,16 @@ class JobMaker:
     def __init__(
         self, segment: int, directions: tuple[str, str], *, rank_count: int = 1, pairs_every: int = 1
     ) -> None:
-        self.segment, self._directions, self._rank_count = segment, directions, rank_count
+        self.segment, self.directions, self._rank_count = segment, directions, rank_count
         self._rows: dict[str, int] = {}
         self._watch = StepWatch()
         self._pairs = PairJobs(segment, self.rank, directions, pairs_every)
         self.cut = self._pairs.cut
+
+    @property
+    def epoch(self) -> int | None:
+        """Epoch of the last step."""
+        return self._pairs.epoch
 
     def jobs(self, records: Sequence[Record]) -> list[Job]:
         """Jobs of these records; ``steps`` last, so a step that is listed has its pairs.
@@ -59,26 +64,26 @@ class JobMaker:
         snapshots = [self._snapshot_job(record) for record in _only(records, SnapshotRecord)]
         snapshots += [self._neighbors_job(record) for record in _only(records, NeighborsRecord)]
         rows = {
-            name: assemble.rows_table(group, self._directions)
+            name: assemble.rows_table(group, self.directions)
             for name, group in _by_table(_only(records, RowsRecord)).items()
         }
         events = [*_only(records, EventRecord), *self._watch.events(steps)]
         if events:
             events.sort(key=lambda event: event.time)
-            rows["events"] = assemble.events_table(events, self._directions)
+            rows["events"] = assemble.events_table(events, self.directions)
         numbered = [self._numbered(name, data) for name, data in rows.items()]
         return [*numbered, *snapshots, *self._pairs.jobs(steps, pairs), *step_jobs, *self._pairs.counted()]
 
     def _step_jobs(self, steps: list[StepRecord]) -> list[Job]:
-        data = assemble.steps_table(steps, self._directions, self._rank_count)
+        data = assemble.steps_table(steps, self.directions, self._rank_count)
         return [Job(table="steps", first=steps[0].step, last=steps[-1].step, data=data)]
 
     def _snapshot_job(self, record: SnapshotRecord) -> Job:
-        data = assemble.snapshot_table(record, self.segment, self._directions)
+        data = assemble.snapshot_table(record, self.segment, self.directions)
         return Job(table="snapshots", first=record.step, last=record.step, data=data)
 
     def _neighbors_job(self, record: NeighborsRecord) -> Job:
-        data = neighbors_table(record, self.segment, self._directions)
+        data = neighbors_table(record, self.segment, self.directions)
         return Job(table="neighbors", first=record.step, last=record.step, data=data)
 
     def _numbered(self, name: str, data: pa.Table) -> Job:
@@ -97,9 +102,14 @@ class RankJobMaker:
     """
 
     def __init__(self, segment: int, rank: int, directions: tuple[str, str], pairs_every: int = 1) -> None:
-        self.segment, self.rank = segment, rank
+        self.segment, self.rank, self.directions = segment, rank, directions
         self._pairs = PairJobs(segment, rank, directions, pairs_every)
         self.cut = self._pairs.cut
+
+    @property
+    def epoch(self) -> int | None:
+        """Epoch of the last step."""
+        return self._pairs.epoch
 
     def jobs(self, records: Sequence[Record]) -> list[Job]:
         """Jobs of these records.
@@ -118,6 +128,7 @@ class PairJobs:
         self._rank, self._directions, self._every = rank, directions, pairs_every
         self._rollups = RollupLog(segment, rank, directions, patience=PATIENCE if pairs_every == 1 else 1)
         self._counted: list[Job] = []
+        self.epoch: int | None = None
 
     def rows(self, steps: list[StepRecord]) -> pa.Table | None:
         """Rows of ``pairs`` of all steps; None without steps.
@@ -131,6 +142,7 @@ class PairJobs:
         """Count the rows, and a job for those that are kept."""
         if rows is None:
             return []
+        self.epoch = steps[-1].epoch
         self._counted = self._as_jobs(self._rollups.add(steps, rows))
         kept = [step.step for step in steps if step.step % self._every == 0]
         if len(kept) < len(steps):

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from uwml_core.runlog.environment import code_revision, package_versions, plain_config
+from uwml_core.runlog.listing import remove_covered
 from uwml_core.runlog.makers import JobMaker, RankJobMaker
 from uwml_core.runlog.parts import remove_leftovers
 from uwml_core.runlog.runfile import RUN_FILE, RunFile, RunLock, check_run_id, rank_lock, utc_now
+from uwml_core.runlog.schema import TABLES
 from uwml_core.weighting import direction_names
 
 
@@ -58,14 +60,14 @@ class OpenRun:
         return self
 
     def restore(self) -> None:
-        """Bring back a run folder that vanished; the logs folder itself must be there.
+        """Bring back a run folder that vanished, and the logs folder where that is gone, too.
 
         Raises:
             OSError: if that is not possible yet.
         """
         folder = self.runfile.folder
         if not (folder / RUN_FILE).exists():
-            folder.mkdir(exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
             self.release()
             self.lock = RunLock(folder)
             self.runfile.save()
@@ -145,6 +147,7 @@ def resume_run(
     try:
         runfile = RunFile.load(folder)
         remove_leftovers(folder)
+        remove_covered(folder, TABLES)
         segments = runfile.content["segments"]
         opened = OpenRun(runfile, lock, len(segments), first_step, world_size, pairs_every)
         runfile.save(status="running", segments=[*segments, opened.described()])

@@ -12,7 +12,7 @@ import contextlib
 import os
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -83,13 +83,16 @@ def write_parquet(table: pa.Table, path: Path, spec: Table) -> None:
 
 def encode(table: pa.Table, sink: pa.NativeFile, spec: Table) -> None:
     """Write Parquet: zstd, dictionary and byte-stream-split only where the schema says so."""
-    pq.write_table(
-        table,
-        sink,
-        compression="zstd",
-        use_dictionary=list(spec.dictionary) or False,
-        use_byte_stream_split=list(spec.byte_stream_split) or False,
-    )
+    pq.write_table(table, sink, **encoding(spec))
+
+
+def encoding(spec: Table) -> dict[str, Any]:
+    """How the columns of a table are written."""
+    return {
+        "compression": "zstd",
+        "use_dictionary": list(spec.dictionary) or False,
+        "use_byte_stream_split": list(spec.byte_stream_split) or False,
+    }
 
 
 def remove_leftovers(folder: Path) -> None:

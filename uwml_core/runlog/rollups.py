@@ -181,12 +181,32 @@ def merged(rollup: Rollup, rows: Values, within: NDArray[Any] | None = None) -> 
     return {name: result.get(name, values[starts]) for name, values in ordered.items()}
 
 
+def settled(rollup: Rollup, table: pa.Table, directions: Directions) -> pa.Table:
+    """Rows of one segment and process with the stretches of each epoch (or window) added up.
+
+    But for the last one: a resume may begin between its stretches. Where it begins earlier, the reader
+    counts the steps in question again from ``pairs``.
+    """
+    rows = from_table(rollup, table, directions)
+    rows = _taken(rows, np.argsort(rows["first_step"], kind="stable"))
+    # neighbouring stretches of one epoch are a run of them
+    starts = np.flatnonzero(np.diff(rows["epoch"], prepend=NO_EPOCH - 1))
+    if len(starts) < 2:
+        return to_table(rollup, rows, directions)
+    past, rest = (_taken(rows, chosen) for chosen in (slice(starts[-1]), slice(starts[-1], None)))
+    sizes = np.diff(starts)
+    past["first_step"] = np.repeat(past["first_step"][starts[:-1]], sizes)
+    past["step"] = np.repeat(np.maximum.reduceat(past["step"], starts[:-1]), sizes)
+    runs = np.repeat(np.arange(len(sizes)), sizes)
+    return to_table(rollup, joined_values([merged(rollup, past, within=runs), rest]), directions)
+
+
 def joined_values(parts: Sequence[Values]) -> Values:
     """Rows of several under each other."""
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _taken(rows: Values, chosen: NDArray[Any]) -> Values:
+def _taken(rows: Values, chosen: NDArray[Any] | slice) -> Values:
     return {name: values[chosen] for name, values in rows.items()}
 
 

@@ -27,8 +27,8 @@ from uwml_core.runlog.listing import (
     stamp,
 )
 from uwml_core.runlog.rollup_reading import read_rollup
-from uwml_core.runlog.scan import Limited, extra_field, retrying, scan
-from uwml_core.runlog.schema import ITEMS, TABLES
+from uwml_core.runlog.scan import Limited, extra_field, in_step_order, retrying, scan
+from uwml_core.runlog.schema import ITEMS, PAIRS, TABLES
 
 _Result = TypeVar("_Result")
 
@@ -172,8 +172,12 @@ class Run:
 
     def _read(self, name: str, columns: Sequence[str] | None, filter: pc.Expression | None) -> pa.Table:
         limited = self._limited(name)
-        schema = self._schema(name, columns, [part for part, _ in limited.parts])
-        return scan(limited, schema, columns or TABLES[name].schema(self.directions).names, filter)
+        wanted = list(columns or TABLES[name].schema(self.directions).names)
+        several = name == PAIRS.name and limited.by_rank()
+        order = [column for column in ("step", "direction") if several and column not in wanted]
+        schema = self._schema(name, wanted, [part for part, _ in limited.parts])
+        rows = scan(limited, schema, [*wanted, *order], filter)
+        return in_step_order(rows, self.directions).select(wanted) if several else rows
 
     def _schema(self, name: str, columns: Sequence[str] | None, parts: Sequence[Part]) -> pa.Schema:
         schema = TABLES[name].schema(self.directions)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 
 from uwml_core.runlog.listing import Part, remember_problem
 from uwml_core.runlog.parts import STEP_NAMED
+from uwml_core.runlog.rollups import direction_codes, number_column
 
 _Result = TypeVar("_Result")
 
@@ -33,6 +35,11 @@ class Limited:
             whole = limit is None or (by_step and part.last < limit)
             self.parts.append((part, None if whole else limit))
 
+    def by_rank(self) -> bool:
+        """Put the parts of each process behind each other; False where there is one process."""
+        self.parts.sort(key=lambda entry: entry[0].rank)
+        return bool(self.parts) and self.parts[-1][0].rank > 0
+
     def groups(self) -> list[tuple[int | None, list[Part]]]:
         """Neighbouring parts of equal limit, in order."""
         grouped = itertools.groupby(self.parts, key=lambda entry: entry[1])
@@ -50,6 +57,12 @@ def scan(
     wanted = pa.schema([schema.field(name) for name in columns], metadata=schema.metadata)
     tables = [_scan_group(group, schema, wanted, _both(filter, limit)) for limit, group in limited.groups()]
     return pa.concat_tables([table.cast(wanted) for table in tables] or [wanted.empty_table()])
+
+
+def in_step_order(rows: pa.Table, directions: tuple[str, str]) -> pa.Table:
+    """Rows of several processes, one behind the other, as one process would have logged them."""
+    step = number_column(rows, "step", np.int64, null=-1)
+    return rows.take(np.argsort(2 * step + direction_codes(rows, directions), kind="stable"))
 
 
 def _both(filter: pc.Expression | None, limit: int | None) -> pc.Expression | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from uwml_core.runlog.buffer import RecordBuffer
+from uwml_core.runlog.compactor import Compactor
 from uwml_core.runlog.jobs import Backlog, Job
 from uwml_core.runlog.makers import JobMaker, RankJobMaker
 from uwml_core.runlog.records import EventRecord, Record
@@ -56,6 +57,9 @@ class WriterThread(threading.Thread):
         self._flush_seconds, self._restore, self._last_step = flush_seconds, restore, last_step
         self._backlog = Backlog()
         self._request = 0
+        self._epoch: int | None = None
+        self._compactor = Compactor(runfile.folder, maker.segment, maker.rank, maker.directions)
+        self._joining = True
         self._events: list[EventRecord] = []
         self._beat_due = time.monotonic() + HEARTBEAT_S
         self._failing: Exception | None = None
@@ -65,8 +69,9 @@ class WriterThread(threading.Thread):
     def run(self) -> None:
         """Loop until the buffer closes; whatever happens, the thread lives on."""
         flush_due = time.monotonic() + self._flush_seconds
+        busy = False
         while not self._buffer.closing:
-            due = self._buffer.wait(min(flush_due, self._beat_due) - time.monotonic())
+            due = self._buffer.wait(0.0 if busy else min(flush_due, self._beat_due) - time.monotonic())
             if due or time.monotonic() >= flush_due:
                 # counted from here, so that the time of writing does not add to the age of a record
                 flush_due = time.monotonic() + self._flush_seconds
@@ -74,6 +79,7 @@ class WriterThread(threading.Thread):
             if time.monotonic() >= self._beat_due:
                 self._beat_due = time.monotonic() + HEARTBEAT_S
                 self._save()
+            busy = not self._buffer.closing and self._join_files()
         self._cycle()
         if self._events:
             self._cycle()
@@ -83,6 +89,9 @@ class WriterThread(threading.Thread):
         self._buffer.close()
         self.join()
         self._save(status=status)
+        self._compactor.finish()
+        while self._join_files():
+            pass
         if self._failing is not None:
             self.problem = Problem(f"{self.unwritten} part files could not be written", self._failing)
 
@@ -101,6 +110,9 @@ class WriterThread(threading.Thread):
         if taken.request != self._request or self._buffer.closing:
             # a checkpoint may follow: what is counted before and after must be told apart
             self._backlog.add(self._maker.cut())
+        if self._maker.epoch != self._epoch:
+            self._epoch = self._maker.epoch
+            self._compactor.end_epoch()
         self._request = taken.request
         if misfits:
             self._report(f"{len(misfits)} records do not fit into a part file and are lost", misfits[0])
@@ -122,11 +134,23 @@ class WriterThread(threading.Thread):
         try:
             if self._failing is not None:
                 self._restore()
-            self._backlog.write(self._runfile.folder, self._maker.segment, lambda job: None)
+            self._backlog.write(self._runfile.folder, self._maker.segment, self._compactor.written)
         except Exception as error:
             self._fail(error)
         else:
             self._recover()
+
+    def _join_files(self) -> bool:
+        """Join a slice of part files; False when there is nothing to do."""
+        if self._failing is not None:
+            return False
+        try:
+            return self._compactor.step()
+        except Exception as error:
+            if self._joining:
+                self._note("warning", f"part files stay small, joining them failed: {error}")
+            self._joining = False
+            return True
 
     def _save(self, **changes: Any) -> None:
         try:

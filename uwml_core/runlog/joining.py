@@ -1,0 +1,122 @@
+"""Many part files of one segment and process to one, in slices, so that a writer may do it in between."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Generator, Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from uwml_core.runlog.parts import PartName, encoding, part_name
+from uwml_core.runlog.rollups import ROLLUPS, Directions, settled
+from uwml_core.runlog.tables import Table
+
+# Wide enough to compress well, narrow enough that a filter by step skips most of a file.
+ROWS_PER_GROUP = 131_072
+
+Names = Sequence[PartName]
+
+
+def joined_name(names: Names) -> PartName:
+    """Name of the file that takes the place of these.
+
+    Example:
+        >>> joined_name([PartName(0, 0, 4), PartName(0, 5, 9)])
+        PartName(segment=0, first=0, last=9, rank=0)
+    """
+    first = names[0]
+    return first._replace(last=max(name.last for name in names))
+
+
+def join_parts(folder: Path, names: Names, spec: Table, directions: Directions) -> Generator[None, None, int]:
+    """Write one file with the rows of all, then delete them; dying in between does no harm.
+
+    Args:
+        folder: of the table.
+        names: parts of one segment and process in their order, two or more.
+        spec: the table.
+        directions: of the run.
+
+    Yields:
+        After each row group.
+
+    Returns:
+        Rows of the file.
+
+    Raises:
+        OSError: if a file cannot be read or written; nothing has changed then.
+        pa.ArrowException: if a file is none or its columns do not fit the others'; likewise.
+    """
+    paths = [folder / part_name(*name) for name in names]
+    target = folder / part_name(*joined_name(names))
+    temporary = folder / f".{target.name}.{os.getpid()}.tmp"
+    rows = 0
+    try:
+        schema = pa.unify_schemas([pq.read_schema(path) for path in paths])
+        with (
+            pa.OSFile(str(temporary), "wb") as sink,
+            pq.ParquetWriter(sink, schema, **encoding(spec)) as writer,
+        ):
+            for group in _groups(paths, schema, _merge(spec, directions)):
+                writer.write_table(group, row_group_size=2 * ROWS_PER_GROUP)
+                rows += group.num_rows
+                yield
+        # the only other copies are about to go
+        _to_disk(temporary)
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    for path in paths:
+        if path != target:
+            with contextlib.suppress(OSError):
+                path.unlink()
+    return rows
+
+
+def _merge(spec: Table, directions: Directions) -> Callable[[pa.Table], pa.Table] | None:
+    for rollup in ROLLUPS.values():
+        if rollup.spec is spec:
+            return lambda table: settled(rollup, table, directions)
+    return None
+
+
+def _groups(
+    paths: Sequence[Path], schema: pa.Schema, merge: Callable[[pa.Table], pa.Table] | None
+) -> Iterator[pa.Table]:
+    """Rows of all files, about a row group at a time; all of them at once where they are merged."""
+    waiting: list[pa.Table] = []
+    for path in paths:
+        for table in _row_groups(path, schema):
+            waiting.append(table)
+            if merge is None and sum(part.num_rows for part in waiting) >= ROWS_PER_GROUP:
+                yield _together(waiting)
+                waiting = []
+    if waiting:
+        whole = _together(waiting)
+        yield whole if merge is None else merge(whole)
+
+
+def _row_groups(path: Path, schema: pa.Schema) -> Iterator[pa.Table]:
+    empty = schema.empty_table()
+    with pq.ParquetFile(path) as file:
+        for index in range(file.num_row_groups):
+            # one thread: training has the others
+            table = file.read_row_group(index, use_threads=False)
+            yield pa.concat_tables([empty, table], promote_options="default")
+
+
+def _together(tables: Sequence[pa.Table]) -> pa.Table:
+    return pa.concat_tables(tables).unify_dictionaries()
+
+
+def _to_disk(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
