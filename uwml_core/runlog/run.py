@@ -27,10 +27,11 @@ from uwml_core.runlog.listing import (
     stamp,
 )
 from uwml_core.runlog.rollup_reading import read_rollup
-from uwml_core.runlog.scan import Limited, extra_field, in_step_order, retrying, scan
-from uwml_core.runlog.schema import ITEMS, PAIRS, TABLES
+from uwml_core.runlog.scan import Limited, extra_field, retrying, scan, scan_in_order
+from uwml_core.runlog.schema import ITEMS, TABLES
 
 _Result = TypeVar("_Result")
+_Choice = Callable[[Part], Callable[[pa.Table], _Result] | None]
 
 _results: BoundedCache[tuple[Any]] = BoundedCache(8192)
 
@@ -172,12 +173,9 @@ class Run:
 
     def _read(self, name: str, columns: Sequence[str] | None, filter: pc.Expression | None) -> pa.Table:
         limited = self._limited(name)
-        wanted = list(columns or TABLES[name].schema(self.directions).names)
-        several = name == PAIRS.name and limited.by_rank()
-        order = [column for column in ("step", "direction") if several and column not in wanted]
-        schema = self._schema(name, wanted, [part for part, _ in limited.parts])
-        rows = scan(limited, schema, [*wanted, *order], filter)
-        return in_step_order(rows, self.directions).select(wanted) if several else rows
+        schema = self._schema(name, columns, [part for part, _ in limited.parts])
+        wanted = columns or TABLES[name].schema(self.directions).names
+        return scan_in_order(limited, schema, wanted, filter, self.directions)
 
     def _schema(self, name: str, columns: Sequence[str] | None, parts: Sequence[Part]) -> pa.Schema:
         schema = TABLES[name].schema(self.directions)
@@ -213,21 +211,14 @@ class Run:
         return self.map_each(table, lambda part: function, columns=columns)
 
     def map_each(
-        self,
-        table: str,
-        choose: Callable[[Part], Callable[[pa.Table], _Result] | None],
-        *,
-        columns: Sequence[str] | None = None,
+        self, table: str, choose: _Choice[_Result], *, columns: Sequence[str] | None = None
     ) -> list[_Result]:
         """As ``map_parts``, with a function for each part; None leaves the part out."""
         self.refuse_newer()
         return retrying(lambda: list(self._mapped(table, choose, columns)))
 
     def _mapped(
-        self,
-        table: str,
-        choose: Callable[[Part], Callable[[pa.Table], _Result] | None],
-        columns: Sequence[str] | None,
+        self, table: str, choose: _Choice[_Result], columns: Sequence[str] | None
     ) -> Iterator[_Result]:
         limited = self._limited(table)
         for part, limit in limited.parts:

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from uwml_core.runlog.listing import Part, remember_problem
 from uwml_core.runlog.parts import STEP_NAMED
 from uwml_core.runlog.rollups import direction_codes, number_column
+from uwml_core.runlog.schema import PAIRS
 
 _Result = TypeVar("_Result")
 
@@ -26,6 +27,7 @@ class Limited:
     """Parts with the step below which their rows count, None where all of them do."""
 
     def __init__(self, table: str, parts: Iterable[Part], limits: Mapping[int, int]) -> None:
+        self.table = table
         self.parts: list[tuple[Part, int | None]] = []
         for part in parts:
             limit = limits.get(part.segment)
@@ -34,11 +36,6 @@ class Limited:
                 continue
             whole = limit is None or (by_step and part.last < limit)
             self.parts.append((part, None if whole else limit))
-
-    def by_rank(self) -> bool:
-        """Put the parts of each process behind each other; False where there is one process."""
-        self.parts.sort(key=lambda entry: entry[0].rank)
-        return bool(self.parts) and self.parts[-1][0].rank > 0
 
     def groups(self) -> list[tuple[int | None, list[Part]]]:
         """Neighbouring parts of equal limit, in order."""
@@ -59,10 +56,25 @@ def scan(
     return pa.concat_tables([table.cast(wanted) for table in tables] or [wanted.empty_table()])
 
 
-def in_step_order(rows: pa.Table, directions: tuple[str, str]) -> pa.Table:
-    """Rows of several processes, one behind the other, as one process would have logged them."""
-    step = number_column(rows, "step", np.int64, null=-1)
-    return rows.take(np.argsort(2 * step + direction_codes(rows, directions), kind="stable"))
+def scan_in_order(
+    limited: Limited,
+    schema: pa.Schema,
+    columns: Sequence[str],
+    filter: pc.Expression | None,
+    directions: tuple[str, str],
+) -> pa.Table:
+    """As ``scan``; ``pairs`` of several processes come by step, then direction, then process.
+
+    Raises:
+        FileNotFoundError: if a part vanished after it was listed.
+    """
+    if limited.table != PAIRS.name or not any(part.rank for part, _ in limited.parts):
+        return scan(limited, schema, columns, filter)
+    limited.parts.sort(key=lambda entry: entry[0].rank)
+    keys = [name for name in ("step", "direction") if name not in columns]
+    rows = scan(limited, schema, [*columns, *keys], filter)
+    place = 2 * number_column(rows, "step", np.int64, null=-1) + direction_codes(rows, directions)
+    return rows.take(np.argsort(place, kind="stable")).select(list(columns))
 
 
 def _both(filter: pc.Expression | None, limit: int | None) -> pc.Expression | None:
