@@ -6,7 +6,6 @@ import math
 import subprocess
 from functools import partial
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -190,7 +189,6 @@ def test_two_processes_end_at_the_weights_of_one(tmp_path, accumulated: str) -> 
 
 @pytest.mark.slow
 # what the script's readers of archives are made of
-@pytest.mark.skipif(not (find_spec("webdataset") and find_spec("braceexpand")), reason="needs webdataset")
 def test_their_script_trains_and_resumes_with_it(tmp_path, python: str) -> None:
     def run(*words: str) -> list[float]:
         # in a process of its own, as it takes over the logging of the whole process

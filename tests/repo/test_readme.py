@@ -35,7 +35,7 @@ def test_one_line_of_another_tool_reads_a_run(line, monkeypatch):
     monkeypatch.chdir(README.parent)
     rows = eval(line, {"duckdb": duckdb, "pandas": pandas, "polars": polars})
     if "duckdb" in line:
-        assert ["epoch", "direction", "avg(margin)"] == list(rows.columns)
+        assert list(rows.columns) == ["epoch", "direction", "avg(margin)"]
         assert len(rows.fetchall()) >= 12
     else:
         from uwml_core import open_run
