@@ -130,6 +130,20 @@ def test_running_sums_round_once_as_fsum_does(values: list[float], data) -> None
     assert RunningSums(np.array(values)).over(start, stop) == math.fsum(values[start:stop])
 
 
+@given(
+    st.lists(st.integers(-(2**53), 2**53), min_size=1, max_size=80),
+    st.integers(0, 45),
+    st.integers(-700, 700),
+    st.data(),
+)
+def test_running_sums_of_numbers_of_similar_size_round_once_too(whole, spread: int, scale: int, data) -> None:
+    values = [math.ldexp(w, scale + data.draw(st.integers(0, spread))) for w in whole]
+    bounds = [sorted(data.draw(st.tuples(*[st.integers(0, len(values))] * 2))) for _ in range(5)]
+    starts, stops = zip(*bounds, strict=True)
+    want = [math.fsum(values[a:b]) for a, b in bounds]
+    assert RunningSums(np.array(values)).over(starts, stops).tolist() == want
+
+
 @given(gaps, parameters, st.integers(0, 60))
 def test_state_goes_through_json_and_continues_bit_for_bit(rows, kwargs, cut: int) -> None:
     whole, half, resumed = (DirectionController(**kwargs) for _ in range(3))

@@ -113,7 +113,8 @@ class DirectionController:
                 window.append(float(gap))
             self._count += 1
             if self._adaptive and self._count % self._update_every == 0:
-                self._weights = self._moved(*self.window_means())
+                first, second = (np.array([mean]) for mean in self.window_means())
+                self._weights = self._moved(self._pulls(first, second))[0]
         return dict(zip(names, self._weights, strict=True))
 
     def update_many(self, gaps: np.ndarray) -> np.ndarray:
@@ -131,11 +132,11 @@ class DirectionController:
         rows, usable = self.update_rows(gaps), finite_rows(gaps)
         known, new = len(self._gaps[0]), gaps[usable]
         seen = np.concatenate([np.array(self._gaps, dtype=np.float64).T.reshape(-1, 2), new])
-        table = [self._weights, *self._moves(seen, (known + np.cumsum(usable)[rows]).tolist())]
-        for window, column in zip(self._gaps, new.T.tolist(), strict=True):
-            window.extend(column)
+        table = [self._weights, *self._moves(seen, known + np.cumsum(usable)[rows])]
+        for window, column in zip(self._gaps, new.T, strict=True):
+            window.extend(column[-(window.maxlen or len(column)) :].tolist())
         self._count, self._weights = self._count + len(new), table[-1]
-        weights: np.ndarray = np.array(table)[np.searchsorted(rows, np.arange(len(gaps)), side="right")]
+        weights: np.ndarray = np.repeat(np.array(table), np.diff(rows, prepend=0, append=len(gaps)), axis=0)
         return weights
 
     def update_rows(self, gaps: np.ndarray) -> np.ndarray:
@@ -144,33 +145,40 @@ class DirectionController:
         counts = self._count + np.cumsum(usable)
         return np.flatnonzero(usable & (counts % self._update_every == 0) & self._adaptive)
 
-    def _moves(self, gaps: np.ndarray, ends: list[int]) -> list[tuple[float, float]]:
-        first, second = (RunningSums(column) for column in gaps.T)
-        longest = self._gaps[0].maxlen or len(gaps)
-        moved = []
-        for end in ends:
-            start = max(0, end - longest)
-            n = end - start
-            self._weights = self._moved(first.over(start, end) / n, second.over(start, end) / n)
-            moved.append(self._weights)
-        return moved
+    def _moves(self, gaps: np.ndarray, ends: np.ndarray) -> list[tuple[float, float]]:
+        starts = np.maximum(0, ends - (self._gaps[0].maxlen or len(gaps)))
+        first, second = (RunningSums(column).over(starts, ends) / (ends - starts) for column in gaps.T)
+        return self._moved(self._pulls(first, second))
 
     def window_means(self) -> tuple[float, float]:
         """Mean gap of each direction over the window; NaN before the first gap."""
         first, second = (math.fsum(w) / len(w) if w else math.nan for w in self._gaps)
         return first, second
 
-    def _moved(self, first_mean: float, second_mean: float) -> tuple[float, float]:
+    def _pulls(self, first_means: np.ndarray, second_means: np.ndarray) -> list[tuple[float, float]]:
+        """What each update adds to the weights that it keeps: (1 - smoothing) target of both directions."""
         # softmax over two, written with the larger exponent shifted to 0
-        low = min(first_mean, second_mean)
-        first = math.exp((low - first_mean) / self._sensitivity)
-        second = math.exp((low - second_mean) / self._sensitivity)
-        total, keep, smallest = first + second, self._smoothing, self._min_weight
-        first = keep * self._weights[0] + (1.0 - keep) * first / total
-        second = keep * self._weights[1] + (1.0 - keep) * second / total
-        first = min(max(first, smallest), 1.0 - smallest)
-        second = min(max(second, smallest), 1.0 - smallest)
-        return first / (first + second), second / (first + second)
+        low = np.minimum(first_means, second_means)
+        with np.errstate(over="ignore"):
+            exponents = [(low - mean) / self._sensitivity for mean in (first_means, second_means)]
+        # math.exp in training and replay: that of NumPy rounds otherwise
+        first, second = (np.array(list(map(math.exp, values.tolist()))) for values in exponents)
+        free, total = 1.0 - self._smoothing, first + second
+        return list(zip((free * first / total).tolist(), (free * second / total).tolist(), strict=True))
+
+    def _moved(self, pulls: list[tuple[float, float]]) -> list[tuple[float, float]]:
+        """Weights after each of these updates."""
+        keep, low, high = self._smoothing, self._min_weight, 1.0 - self._min_weight
+        (first, second), moved = self._weights, []
+        # a replay passes here up to once a step, so without a call
+        for pull_first, pull_second in pulls:
+            first, second = keep * first + pull_first, keep * second + pull_second
+            first = low if first < low else high if first > high else first
+            second = low if second < low else high if second > high else second
+            total = first + second
+            first, second = first / total, second / total
+            moved.append((first, second))
+        return moved
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that ``load_state_dict`` needs to continue bit for bit; plain lists and floats."""
