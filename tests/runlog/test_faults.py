@@ -8,14 +8,18 @@ import json
 import os
 import shutil
 import subprocess
+import sys
+import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.steps import a_step, eventually, log_steps
-from uwml_core.runlog import jobs, runfile
+from tests.support.rollups import assert_rollups_equal_recount
+from tests.support.steps import a_step, eventually, log_batches, log_steps
+from uwml_core.runlog import jobs, joining, parts, runfile
 from uwml_core.runlog.buffer import RecordBuffer
 from uwml_core.runlog.jobs import Backlog, Job
 from uwml_core.runlog.reader import open_run
@@ -149,22 +153,174 @@ def test_run_folder_that_vanishes_is_made_again(tmp_path: Path) -> None:
     with pytest.raises(RunInUseError, match="being written by another process"):
         RunLogger(tmp_path, "run", resume_from_step=6)
     log.close()
-    assert [row["level"] for row in run.table("events").to_pylist()] == ["error", "info"]
+    assert [row["level"] for row in run.table("events").to_pylist()] == ["error", "error", "info"]
 
 
-def test_logs_folder_that_vanishes_is_waited_for(tmp_path: Path) -> None:
-    root = tmp_path / "mount"
+def test_logs_folder_that_vanishes_is_made_again(tmp_path: Path) -> None:
+    root = tmp_path / "deep" / "logs"
+    log = RunLogger(root, "run", flush_seconds=0.02)
+    log_steps(log, range(3))
+    assert log.flush()
+    shutil.rmtree(tmp_path / "deep")
+    log_steps(log, range(3, 6))
+    with pytest.warns(TelemetryWarning, match="No such file"):
+        assert eventually(log.flush)
+    log.close()
+    run = open_run(root / "run")
+    assert run.table("steps")["step"].to_pylist() == [3, 4, 5]
+    assert run.health() == ()
+    told = [(row["level"], row["message"]) for row in run.table("events").to_pylist()]
+    assert (told[1][0], told[1][1]) == ("error", "the run's folder had vanished, and steps up to 2 with it")
+
+
+def test_logs_folder_that_cannot_be_made_again_costs_what_memory_cannot_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "logs"
     log = RunLogger(root, "run", flush_seconds=0.02)
     shutil.rmtree(root)
+    root.write_text("a file stands where the folder was")
     log_steps(log, range(3))
-    with pytest.warns(TelemetryWarning, match="No such file"):
+    with pytest.warns(TelemetryWarning, match="Not a directory|No such file"):
         assert not log.flush()
-    assert not root.exists()
     log_steps(log, [3])
-    root.mkdir()
+    root.unlink()
     assert eventually(log.flush)
     log.close()
     assert open_run(root / "run").table("steps")["step"].to_pylist() == [0, 1, 2, 3]
+
+
+def test_slow_disk_costs_nothing_but_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = parts.encode
+
+    def slow(*arguments: object) -> None:
+        time.sleep(0.02)
+        real(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(parts, "encode", slow)
+    monkeypatch.setattr(joining, "_to_disk", lambda path: time.sleep(0.05))
+    with RunLogger(tmp_path, "run", flush_steps=2, flush_seconds=0.02) as log:
+        log_batches(log, range(60))
+    run = open_run(tmp_path / "run")
+    assert run.table("steps")["step"].to_pylist() == list(range(60))
+    assert_rollups_equal_recount(run)
+    assert run.health() == ()
+    assert {row["level"] for row in run.table("events").to_pylist()} <= {"warning"}
+
+
+def test_full_disk_loses_no_rollup(tmp_path: Path, disk: FullDisk) -> None:
+    log = RunLogger(tmp_path, "run", flush_seconds=0.02)
+    log_batches(log, range(20))
+    assert eventually(lambda: disk.failures > 2)
+    with pytest.warns(TelemetryWarning, match="No space left"):
+        log_batches(log, range(20, 30))
+    disk.full = False
+    log.close()
+    run = open_run(tmp_path / "run")
+    assert sum(run.table("rollups/margins")["count"].to_pylist()) == 30 * 16
+    assert_rollups_equal_recount(run)
+
+
+LIMITED = """
+import resource, sys, time, warnings
+from tests.support.steps import log_batches
+from uwml_core.runlog import compactor
+from uwml_core.runlog.writer import RunLogger
+
+warnings.simplefilter("ignore")
+compactor.FAN_IN = 3
+small, large = int(sys.argv[2]), resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+log = RunLogger(sys.argv[1], "run", flush_steps=5)
+hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+for step in range(0, 60, 5):
+    if step == 20:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (small, hard))
+    if step == 40 and sys.argv[3] == "again":
+        resource.setrlimit(resource.RLIMIT_FSIZE, (large, hard))
+    log_batches(log, range(step, step + 5), per_epoch=10, batch=32, items=500)
+    print(log.flush())
+    # time to join files
+    time.sleep(0.05)
+log.close()
+"""
+
+
+def limited(root: Path, size: int, then: str) -> list[str]:
+    """Log 60 steps in a process whose files may not grow beyond a size from step 20 on."""
+    command = [sys.executable, "-c", LIMITED, str(root), str(size), then]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    return done.stdout.split()
+
+
+def test_files_that_cannot_be_written_are_written_when_they_can(tmp_path: Path) -> None:
+    told = limited(tmp_path, 1500, "again")
+    assert told == ["True"] * 4 + ["False"] * 4 + ["True"] * 4
+    run = open_run(tmp_path / "run")
+    assert run.table("steps")["step"].to_pylist() == list(range(60))
+    assert run.health() == ()
+    assert run.status == "finished"
+    assert not list(run.path.rglob(".*"))
+    told = run.table("events").to_pylist()
+    levels = [row["level"] for row in told if "stay small" not in row["message"]]
+    assert levels == ["error", "info"]
+    assert_rollups_equal_recount(run)
+
+
+def test_a_join_that_does_not_fit_leaves_the_small_files(tmp_path: Path) -> None:
+    told = limited(tmp_path, 22_000, "never")
+    assert told == ["True"] * 12
+    run = open_run(tmp_path / "run")
+    assert run.table("steps")["step"].to_pylist() == list(range(60))
+    assert run.table("pairs").num_rows == 60 * 64
+    assert run.health() == ()
+    assert not list(run.path.rglob(".*"))
+    assert any("part files stay small" in row["message"] for row in run.table("events").to_pylist())
+    assert_rollups_equal_recount(run)
+
+
+READ_ONLY = """
+import os, sys, tempfile, warnings
+from tests.support.steps import log_batches
+from uwml_core.runlog.writer import RunLogger
+
+warnings.simplefilter("ignore")
+with tempfile.TemporaryDirectory() as other, RunLogger(other, "run") as log:
+    # loads all that another user may not be allowed to
+    log_batches(log, range(5))
+if os.geteuid() == 0:
+    # root may write anywhere
+    os.setegid(65534)
+    os.seteuid(65534)
+log = RunLogger(sys.argv[1], "run", flush_steps=5)
+log_batches(log, range(10))
+print(log.flush())
+folders = [log.path, *(path for path in log.path.rglob("*") if path.is_dir())]
+for folder in folders:
+    folder.chmod(0o555)
+log_batches(log, range(10, 20))
+print(log.flush())
+for folder in folders:
+    folder.chmod(0o755)
+log_batches(log, range(20, 30))
+print(log.flush())
+log.close()
+"""
+
+
+def test_folder_that_becomes_read_only_for_a_while() -> None:
+    # not below the test's own folder, which no other user may enter
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        command = [sys.executable, "-c", READ_ONLY, folder]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+        assert done.stdout.split() == ["True", "False", "True"]
+        run = open_run(Path(folder) / "run")
+        assert run.table("steps")["step"].to_pylist() == list(range(30))
+        assert run.health() == ()
+        told = run.table("events").to_pylist()
+        assert [row["level"] for row in told] == ["error", "info"]
+        assert "Permission denied" in told[0]["message"]
+        assert_rollups_equal_recount(run)
 
 
 def test_heartbeat_that_cannot_be_written_is_a_warning(
@@ -288,8 +444,6 @@ def test_backlog_gives_up_the_oldest_parts_when_memory_is_short(tmp_path: Path, 
 
 
 def test_failed_write_leaves_no_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from uwml_core.runlog import parts
-
     def fail(*arguments: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 

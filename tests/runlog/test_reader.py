@@ -226,6 +226,18 @@ def test_damaged_part_is_skipped_everywhere_and_named(run: Run, table: str, chan
     assert name.split("/")[1] not in [part.path.name for part in run.parts(table)]
 
 
+def test_part_of_a_newer_version_is_skipped_and_named(run: Run) -> None:
+    before, part = run.frame("pairs"), run.parts("pairs")[-1]
+    table = pq.read_table(part.path)
+    newer = {**table.schema.metadata, b"uwml_schema_version": b"12"}
+    path = part.path.with_name("part-0001-000009000-000009001.parquet")
+    pq.write_table(table.replace_schema_metadata(newer), path)
+    pd.testing.assert_frame_equal(run.frame("pairs"), before)
+    (issue,) = run.health()
+    assert (issue.file, issue.kind) == (f"pairs/{path.name}", "unreadable")
+    assert "schema version 12 is newer than 1" in issue.message
+
+
 def test_mended_part_is_read_again(run: Run) -> None:
     part = run.parts("steps")[-1]
     whole, rows = part.path.read_bytes(), run.table("steps").num_rows

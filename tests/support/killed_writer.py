@@ -59,7 +59,8 @@ def main() -> None:
     if operation:
         die_at(int(operation))
     first = checkpoint(root)
-    log = RunLogger(root, RUN_ID, resume_from_step=first or None, flush_seconds=seconds, flush_steps=8)
+    resume = first if (root / RUN_ID / "run.json").exists() else None
+    log = RunLogger(root, RUN_ID, resume_from_step=resume, flush_seconds=seconds, flush_steps=8)
     for step in range(first, int(last)):
         log_batches(log, [step], per_epoch=PER_EPOCH, items=50, batch=BATCH)
         print(step, time.monotonic(), flush=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from uwml_core.runlog.location import local_folder
 from uwml_core.runlog.makers import RankJobMaker
 from uwml_core.runlog.opening import OpenRun, create_run, resume_run
 from uwml_core.runlog.runfile import RUN_FILE, RunFile, RunLock, check_run_id, is_held, rank_lock
@@ -33,17 +34,22 @@ class AttachedRun(OpenRun):
         """What turns this process's records into part files."""
         return RankJobMaker(self.segment, self.rank, directions, self.pairs_every)
 
-    def restore(self) -> None:
+    def restore(self) -> bool:
         """Lock the run again once the first process has brought it back.
+
+        Returns:
+            Whether it had vanished.
 
         Raises:
             OSError: if it has not yet.
         """
         folder = self.runfile.folder
-        if not (folder / rank_lock(self.rank)).exists():
+        vanished = not (folder / rank_lock(self.rank)).exists()
+        if vanished:
             (folder / RUN_FILE).stat()
             self.release()
             self.lock = RunLock(folder, rank_lock(self.rank))
+        return vanished
 
 
 def open_for_writing(
@@ -69,7 +75,7 @@ def open_for_writing(
     if pairs_every < 1:
         raise ValueError(f"pairs_every={pairs_every}: expected 1 to keep the pairs of every step, or more")
     # absolute, so that a later change of directory does no harm
-    folder = Path(root).expanduser().absolute()
+    folder = local_folder(root, "root").expanduser().absolute()
     if rank:
         return attach_run(folder, run_id, resume_from_step, rank=rank, world_size=world_size)
     kept = {"world_size": world_size, "pairs_every": pairs_every}

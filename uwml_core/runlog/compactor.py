@@ -58,6 +58,11 @@ class Compactor:
         name = PartName(self._segment, job.first, job.last, self._rank)
         files.append(_File(name, job.data.num_rows))
 
+    def forget(self) -> None:
+        """All files are gone."""
+        self._files = {table: [] for table in COMPACTED}
+        self._task = None
+
     def end_epoch(self) -> None:
         """Have the youngest files joined, however few they are."""
         self._few = max(self._few, _YOUNGEST)

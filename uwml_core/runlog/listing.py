@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,10 +15,13 @@ import pyarrow.parquet as pq
 
 from uwml_core.runlog.cache import BoundedCache
 from uwml_core.runlog.parts import PartName, parse_part_name
+from uwml_core.runlog.tables import SCHEMA_VERSION
 
 _MAGIC = b"PAR1"
 # what stands behind the data of a whole file: footer length and magic
 _TAIL = 8
+# key and value as they stand in a footer, which is not worth decoding for them
+_VERSION = re.compile(rb"uwml_schema_version\x18.(\d{1,9})", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -44,13 +48,16 @@ class HealthIssue:
 
     Attributes:
         file: path relative to the run's folder.
-        kind: ``torn`` (cut off), ``foreign`` (not ours), ``unreadable`` or ``run_file``.
+        kind: ``torn`` (cut off), ``foreign`` (not ours), ``unreadable``, ``run_file`` or ``remote``
+            (out of reach; ``file`` is the place then).
         message: one sentence.
+        since: of a remote place that is out of reach, when it was read last (UTC); None where it never was.
     """
 
     file: str
     kind: str
     message: str
+    since: str | None = None
 
 
 @dataclass(frozen=True)
@@ -185,13 +192,20 @@ def _look_at_tail(part: Part) -> str:
             head = file.read(len(_MAGIC))
             file.seek(-_TAIL, os.SEEK_END)
             tail = file.read(_TAIL)
+            length = int.from_bytes(tail[:4], "little")
+            file.seek(max(0, part.size - _TAIL - length))
+            footer = file.read(length)
     except FileNotFoundError:
         raise
     except OSError as error:
         return f"cannot be opened ({error.strerror})"
-    length = int.from_bytes(tail[:4], "little")
-    whole = head == _MAGIC and tail[4:] == _MAGIC and length + _TAIL <= part.size
-    return _WHOLE if whole else "is cut off or no Parquet"
+    if head != _MAGIC or tail[4:] != _MAGIC or length + _TAIL > part.size:
+        return "is cut off or no Parquet"
+    version = _VERSION.search(footer)
+    if version and int(version[1]) > SCHEMA_VERSION:
+        newer = f"schema version {int(version[1])} is newer than {SCHEMA_VERSION}, update uwml-lens"
+        remember_problem(part, ValueError(newer))
+    return _WHOLE
 
 
 def check_footer(part: Part) -> bool:

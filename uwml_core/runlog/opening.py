@@ -59,20 +59,25 @@ class OpenRun:
             self.seat = RunLock(self.runfile.folder, rank_lock(0))
         return self
 
-    def restore(self) -> None:
+    def restore(self) -> bool:
         """Bring back a run folder that vanished, and the logs folder where that is gone, too.
+
+        Returns:
+            Whether it had vanished.
 
         Raises:
             OSError: if that is not possible yet.
         """
         folder = self.runfile.folder
-        if not (folder / RUN_FILE).exists():
+        vanished = not (folder / RUN_FILE).exists()
+        if vanished:
             folder.mkdir(parents=True, exist_ok=True)
             self.release()
             self.lock = RunLock(folder)
             self.runfile.save()
             self.take_seat()
         self.runfile.save()
+        return vanished
 
 
 def new_run_id() -> str:

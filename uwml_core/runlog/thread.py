@@ -38,7 +38,7 @@ class WriterThread(threading.Thread):
         maker: turns records into jobs.
         runfile: run.json, whose heartbeat is renewed here.
         flush_seconds: longest time that a record waits.
-        restore: called before a retry, to bring back a folder that vanished.
+        restore: called before a retry, to bring back a folder that vanished; whether it had.
         last_step: gives the last step logged, for events.
     """
 
@@ -49,7 +49,7 @@ class WriterThread(threading.Thread):
         runfile: RunFile,
         *,
         flush_seconds: float,
-        restore: Callable[[], None],
+        restore: Callable[[], bool],
         last_step: Callable[[], int],
     ) -> None:
         super().__init__(name="uwml-runlog", daemon=True)
@@ -57,6 +57,7 @@ class WriterThread(threading.Thread):
         self._flush_seconds, self._restore, self._last_step = flush_seconds, restore, last_step
         self._backlog = Backlog()
         self._request = 0
+        self._reached: int | None = None
         self._epoch: int | None = None
         self._compactor = Compactor(runfile.folder, maker.segment, maker.rank, maker.directions)
         self._joining = True
@@ -132,9 +133,9 @@ class WriterThread(threading.Thread):
 
     def _write(self) -> None:
         try:
-            if self._failing is not None:
-                self._restore()
-            self._backlog.write(self._runfile.folder, self._maker.segment, self._compactor.written)
+            if self._failing is not None and self._restore():
+                self._note_vanished()
+            self._backlog.write(self._runfile.folder, self._maker.segment, self._written)
         except Exception as error:
             self._fail(error)
         else:
@@ -174,6 +175,16 @@ class WriterThread(threading.Thread):
         lost, self._backlog.lost = self._backlog.lost, []
         tail = f"; {len(lost)} part files found no room in memory and are lost" if lost else ""
         self._note("warning" if lost else "info", f"the run log is written again{tail}", lost=lost)
+
+    def _written(self, job: Job) -> None:
+        self._compactor.written(job)
+        if job.table == "steps":
+            self._reached = job.last
+
+    def _note_vanished(self) -> None:
+        self._compactor.forget()
+        lost = f", and steps up to {self._reached} with it" if self._reached is not None else ""
+        self._note("error", f"the run's folder had vanished{lost}", lost_up_to=self._reached)
 
     def _note_stall(self, stalled_s: float, dropped: int) -> None:
         message = f"training waited {stalled_s:.3g} s for the run log, {dropped} records were dropped"
