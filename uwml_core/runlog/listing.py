@@ -193,15 +193,14 @@ def _look_at_tail(part: Part) -> str:
             file.seek(-_TAIL, os.SEEK_END)
             tail = file.read(_TAIL)
             length = int.from_bytes(tail[:4], "little")
-            file.seek(max(0, part.size - _TAIL - length))
-            footer = file.read(length)
+            if head != _MAGIC or tail[4:] != _MAGIC or length + _TAIL > part.size:
+                return "is cut off or no Parquet"
+            file.seek(-_TAIL - length, os.SEEK_END)
+            version = _VERSION.search(file.read(length))
     except FileNotFoundError:
         raise
     except OSError as error:
         return f"cannot be opened ({error.strerror})"
-    if head != _MAGIC or tail[4:] != _MAGIC or length + _TAIL > part.size:
-        return "is cut off or no Parquet"
-    version = _VERSION.search(footer)
     if version and int(version[1]) > SCHEMA_VERSION:
         newer = f"schema version {int(version[1])} is newer than {SCHEMA_VERSION}, update uwml-lens"
         remember_problem(part, ValueError(newer))

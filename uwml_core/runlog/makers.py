@@ -24,25 +24,18 @@ from uwml_core.runlog.watch import StepWatch
 _Kind = TypeVar("_Kind", bound=Record)
 
 
-class JobMaker:
-    """Turns records into jobs; counts the rows of the tables whose parts are named by row.
+class RankJobMaker:
+    """Turns the steps of a process behind the first into jobs: its share of the pairs and nothing else.
 
     Args:
-        segment: that is written.
+        segment, rank: of this process.
         directions: names of both directions.
-        rank_count: processes that train together.
         pairs_every: the steps that are multiples of it keep their pairs.
     """
 
-    rank = 0
-
-    def __init__(
-        self, segment: int, directions: tuple[str, str], *, rank_count: int = 1, pairs_every: int = 1
-    ) -> None:
-        self.segment, self.directions, self._rank_count = segment, directions, rank_count
-        self._rows: dict[str, int] = {}
-        self._watch = StepWatch()
-        self._pairs = PairJobs(segment, self.rank, directions, pairs_every)
+    def __init__(self, segment: int, rank: int, directions: tuple[str, str], pairs_every: int = 1) -> None:
+        self.segment, self.rank, self.directions = segment, rank, directions
+        self._pairs = PairJobs(segment, rank, directions, pairs_every)
         self.cut = self._pairs.cut
 
     @property
@@ -51,7 +44,37 @@ class JobMaker:
         return self._pairs.epoch
 
     def jobs(self, records: Sequence[Record]) -> list[Job]:
-        """Jobs of these records; ``steps`` last, so a step that is listed has its pairs.
+        """Jobs of these records.
+
+        Raises:
+            Exception: whatever a value that fits no column raises; nothing is counted then.
+        """
+        steps = _only(records, StepRecord)
+        return [*self._pairs.jobs(steps, self._pairs.rows(steps)), *self._pairs.counted()]
+
+
+class JobMaker(RankJobMaker):
+    """Turns all records of the first process into jobs.
+
+    Counts the rows of the tables whose parts are named by row.
+
+    Args:
+        segment: that is written.
+        directions: names of both directions.
+        rank_count: processes that train together.
+        pairs_every: the steps that are multiples of it keep their pairs.
+    """
+
+    def __init__(
+        self, segment: int, directions: tuple[str, str], *, rank_count: int = 1, pairs_every: int = 1
+    ) -> None:
+        super().__init__(segment, 0, directions, pairs_every)
+        self._rank_count = rank_count
+        self._rows: dict[str, int] = {}
+        self._watch = StepWatch()
+
+    def jobs(self, records: Sequence[Record]) -> list[Job]:
+        """Jobs of these records; ``steps`` behind ``pairs``, so a step that is listed has its pairs.
 
         Raises:
             Exception: whatever a value that fits no column raises; nothing is counted then.
@@ -90,35 +113,6 @@ class JobMaker:
         first = self._rows.get(name, 0)
         self._rows[name] = first + data.num_rows
         return Job(table=name, first=first, last=self._rows[name] - 1, data=data)
-
-
-class RankJobMaker:
-    """Turns the steps of a process behind the first into jobs: its share of the pairs and nothing else.
-
-    Args:
-        segment, rank: of this process.
-        directions: names of both directions.
-        pairs_every: the steps that are multiples of it keep their pairs.
-    """
-
-    def __init__(self, segment: int, rank: int, directions: tuple[str, str], pairs_every: int = 1) -> None:
-        self.segment, self.rank, self.directions = segment, rank, directions
-        self._pairs = PairJobs(segment, rank, directions, pairs_every)
-        self.cut = self._pairs.cut
-
-    @property
-    def epoch(self) -> int | None:
-        """Epoch of the last step."""
-        return self._pairs.epoch
-
-    def jobs(self, records: Sequence[Record]) -> list[Job]:
-        """Jobs of these records.
-
-        Raises:
-            Exception: whatever a value that fits no column raises; nothing is counted then.
-        """
-        steps = _only(records, StepRecord)
-        return [*self._pairs.jobs(steps, self._pairs.rows(steps)), *self._pairs.counted()]
 
 
 class PairJobs:
