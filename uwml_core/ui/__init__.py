@@ -1,7 +1,7 @@
 """What the pages are built from; the only part of the package that imports streamlit."""
 
+from uwml_core.report.numbers import queries_note
 from uwml_core.ui.assets import ICON, publish_plotly_js
-from uwml_core.ui.balance_card import balance_table
 from uwml_core.ui.balance_controls import BALANCE_CONTROLS, balance_controls
 from uwml_core.ui.card import card
 from uwml_core.ui.controls import weighting_controls, weighting_names
@@ -22,7 +22,7 @@ from uwml_core.ui.live import follow, follow_folder
 from uwml_core.ui.map_card import map_card
 from uwml_core.ui.map_controls import map_controls
 from uwml_core.ui.map_read import gap_measures, items_of, map_points, map_quality, moments_of, snapshot
-from uwml_core.ui.numbers import queries_note, training_numbers, what_if_table
+from uwml_core.ui.numbers import balance_table, training_numbers, what_if_table
 from uwml_core.ui.page import begin_folder_page, begin_page, current_theme
 from uwml_core.ui.player import moment_player, play_interval
 from uwml_core.ui.point_card import chosen_item, point_card

@@ -9,11 +9,12 @@ import pandas as pd
 from uwml_core.analysis.map_classes import point_classes
 from uwml_core.analysis.map_points import map_range, of_split, pair_lines, worst_pairs
 from uwml_core.analysis.projection_quality import ProjectionQuality
-from uwml_core.analysis.text import fixed, modality_name, percent
+from uwml_core.analysis.text import modality_name
 from uwml_core.figures.embedding_map import embedding_map_figure
 from uwml_core.figures.map_colors import class_colors
 from uwml_core.figures.theme import Theme
 from uwml_core.i18n import _
+from uwml_core.report.numbers import quality_note
 from uwml_core.ui.card import card
 from uwml_core.ui.layout_choice import MapLayout
 from uwml_core.ui.map_controls import WORST_PAIRS, MapView
@@ -81,22 +82,6 @@ def map_card(
 
 def _counts(points: pd.DataFrame, shown: pd.DataFrame) -> str:
     return _("{n} of {total} points").format(n=f"{len(shown):,}", total=f"{len(points):,}")
-
-
-def quality_note(quality: ProjectionQuality) -> str:
-    """What the map kept of the neighborhoods, as a sentence; empty for fewer than three points."""
-    if quality.probes == 0:
-        return _("All points lie in one place.") if quality.neighbors else ""
-    return _(
-        "{kept} of each point's {k} nearest neighbors are among its {k} nearest on the map, "
-        "trustworthiness {trust} (n = {probes} of {points} points)"
-    ).format(
-        kept=percent(quality.kept_share),
-        k=quality.neighbors,
-        trust=fixed(quality.trustworthiness, 3),
-        probes=f"{quality.probes:,}",
-        points=f"{quality.points:,}",
-    )
 
 
 def _key(names: list[str], colors: list[str]) -> str:

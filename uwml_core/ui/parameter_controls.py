@@ -10,32 +10,10 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from uwml_core.i18n import _, translate
+from uwml_core.report.parameters import control_name, is_whole, slider_range
 from uwml_core.ui.text import element
 from uwml_core.weighting import PARAMETERS, UWMLConfig
 
-# Where a parameter has no upper bound, its slider ends here or at twice what the run uses.
-_OPEN_ENDS = {
-    "steepness_start": 40.0,
-    "steepness_end": 40.0,
-    "max_weight": 10.0,
-    "window": 1000,
-    "update_every": 100,
-    "sensitivity": 0.5,
-}
-_STEPS = {
-    "center": 0.01,
-    "steepness_start": 0.5,
-    "steepness_end": 0.5,
-    "hard_floor": 0.01,
-    "max_weight": 0.1,
-    "direction_fixed": 0.01,
-    "window": 1,
-    "update_every": 1,
-    "smoothing": 0.01,
-    "sensitivity": 0.005,
-    "min_weight": 0.01,
-}
-_SCALED_CENTER = 10.0
 _RUN_OF_CONTROLS = "_controls_of_run"
 
 
@@ -72,28 +50,6 @@ class Controls:
     def names(self) -> tuple[str, ...]:
         """All parameters that can be changed, in the order of the page."""
         return (*self.choices, *self.sliders)
-
-
-def control_name(parameter: str) -> str:
-    """What a parameter is called beside its control."""
-    names = {
-        "curve": _("Curve"),
-        "normalization": _("Normalization"),
-        "margin_scale": _("Margin scale"),
-        "center": _("Center, cosine"),
-        "steepness_start": _("Steepness at the start, 1/cosine"),
-        "steepness_end": _("Steepness at the end, 1/cosine"),
-        "hard_floor": _("Hard floor"),
-        "max_weight": _("Max weight"),
-        "direction_mode": _("Direction weights"),
-        "direction_fixed": _("Fixed weight of the first direction"),
-        "window": _("Window, steps"),
-        "update_every": _("Update interval, steps"),
-        "smoothing": _("Smoothing"),
-        "sensitivity": _("Sensitivity, cosine"),
-        "min_weight": _("Min weight"),
-    }
-    return names[parameter]
 
 
 def parameter_controls(controls: Controls, in_use: UWMLConfig, run_id: str) -> UWMLConfig:
@@ -133,42 +89,6 @@ def _within_cosines(margin_scale: str, numbers: dict[str, Any]) -> dict[str, Any
     return {**numbers, "center": max(center.low or 0.0, min(numbers["center"], center.high or 0.0))}
 
 
-def slider_range(name: str, value: float, *, scaled: bool = False) -> tuple[Any, Any, Any]:
-    """Lowest, highest value and step of a parameter's slider, whole numbers for a whole number.
-
-    Args:
-        name: a number of ``PARAMETERS``.
-        value: what the run uses; always inside the range.
-        scaled: whether margins, and so the center, count multiples of a scale.
-
-    Example:
-        >>> slider_range("hard_floor", 0.3)
-        (0.0, 0.99, 0.01)
-        >>> slider_range("max_weight", 2.0)
-        (1.0, 10.0, 0.1)
-        >>> slider_range("window", 200)
-        (1, 1000, 1)
-    """
-    parameter, step = PARAMETERS[name], _STEPS[name]
-    low = 0.0 if parameter.low is None else parameter.low
-    if parameter.low_open:
-        low += step
-    if parameter.high is None:
-        high = max(_OPEN_ENDS[name], 2 * value)
-    else:
-        high = parameter.high - step if parameter.high_open else parameter.high
-    if scaled and name == "center":
-        low, high = -_SCALED_CENTER, _SCALED_CENTER
-    low, high = min(low, value), max(high, value)
-    if _is_whole(name):
-        return int(low), int(high), int(step)
-    return float(low), round(float(high), 10), step
-
-
-def _is_whole(name: str) -> bool:
-    return isinstance(getattr(UWMLConfig(), name), int)
-
-
 def _start_over(controls: Controls, in_use: UWMLConfig, run_id: str) -> None:
     # per set of controls: the run may have changed while another page was shown
     key = f"{_RUN_OF_CONTROLS}:{','.join(controls.names)}"
@@ -200,7 +120,7 @@ def _set(controls: Controls, config: UWMLConfig) -> None:
 def _number(name: str, config: UWMLConfig) -> Any:
     """Value of a slider; a configuration may hold a whole number where the slider needs a float."""
     value = getattr(config, name)
-    return int(value) if _is_whole(name) else float(value)
+    return int(value) if is_whole(name) else float(value)
 
 
 def _slider(name: str, in_use: UWMLConfig, *, disabled: bool) -> Any:

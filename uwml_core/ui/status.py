@@ -9,22 +9,9 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from uwml_core.analysis.run_words import status_label
 from uwml_core.i18n import _, ngettext
 from uwml_core.ui.text import element
-
-
-def status_label(status: str) -> str:
-    """What a status of the run log is called on the screen."""
-    labels = {
-        "running": _("running"),
-        "finished": _("finished"),
-        "stopped": _("stopped by the user"),
-        "failed": _("failed"),
-        "stale": _("stopped writing, probably killed"),
-        "foreign": _("foreign: no run.json of ours"),
-        "newer": _("newer version"),
-    }
-    return labels.get(status, status)
 
 
 def short_status(status: str) -> str:
