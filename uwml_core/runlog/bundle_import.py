@@ -23,6 +23,7 @@ from uwml_core.runlog.bundle_checks import (
     read_manifest,
 )
 from uwml_core.runlog.items import ITEMS_FOLDER
+from uwml_core.runlog.location import local_folder
 from uwml_core.runlog.runfile import RUN_FILE
 
 _CHUNK = 1 << 20
@@ -52,7 +53,7 @@ def import_bundle(
         OSError: if the source cannot be read or the folder cannot be written.
     """
     limits = limits or ImportLimits()
-    folder = Path(root)
+    folder = local_folder(root, "root")
     try:
         with zipfile.ZipFile(source) as bundle:
             entries = check_entries(bundle, limits)
