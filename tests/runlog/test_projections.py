@@ -9,7 +9,6 @@ import duckdb
 import numpy as np
 import pytest
 
-from uwml_core.runlog import projections
 from uwml_core.runlog.projections import (
     PlacedSnapshot,
     find_projection,
@@ -37,7 +36,7 @@ def placed(step: int, epoch: int | None, n: int = 3) -> PlacedSnapshot:
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(projections.CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv("UWML_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "logs" / "run"
     folder.mkdir(parents=True)
     return folder

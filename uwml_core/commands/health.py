@@ -5,25 +5,28 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from uwml_core.runlog.checkup import Checkup, TableSummary, check_run
-from uwml_core.runlog.reader import Run
+from uwml_core.runlog.location import parse_place
+
+if TYPE_CHECKING:
+    from uwml_core.runlog.checkup import Checkup, TableSummary
 
 HELP = "say what is wrong with a run's files, and what is still usable"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.add_argument("run", type=Path, metavar="RUN", help="folder of the run")
+    parser.add_argument("run", type=parse_place, metavar="RUN", help="folder of the run, or its URL")
     parser.add_argument("--json", action="store_true", help="as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the result; returns 0 where nothing is wrong, 1 where something is."""
-    if not args.run.is_dir():
-        raise FileNotFoundError(f"{str(args.run)!r} is no folder; expected the folder of a run")
-    result = check_run(Run(args.run))
+    from uwml_core.runlog.checkup import check_run
+    from uwml_core.runlog.reader import find_run
+
+    result = check_run(find_run(args.run))
     print(json.dumps(dataclasses.asdict(result), ensure_ascii=False) if args.json else _text(result))
     return 1 if result.issues else 0
 

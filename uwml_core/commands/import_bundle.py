@@ -5,9 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from uwml_core.runlog.bundle_checks import ImportLimits
-from uwml_core.runlog.bundle_import import import_bundle
-
 HELP = "import a bundle into a logs folder"
 
 
@@ -22,6 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Import; prints the folder of the run."""
+    from uwml_core.runlog.bundle_checks import ImportLimits
+    from uwml_core.runlog.bundle_import import import_bundle
+
     if not args.max_gib > 0:
         raise ValueError(f"--max-gib={args.max_gib} is out of range; expected more than 0")
     print(import_bundle(args.bundle, args.logs, ImportLimits(total_bytes=int(args.max_gib * 2**30))))

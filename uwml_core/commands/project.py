@@ -6,9 +6,10 @@ import argparse
 import os
 import signal
 import sys
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
+
+from uwml_core.runlog.location import parse_place
 
 if TYPE_CHECKING:
     from uwml_core.projection.progress import Progress
@@ -20,7 +21,7 @@ _NICENESS = 10
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.add_argument("run", type=Path, metavar="RUN", help="folder of the run")
+    parser.add_argument("run", type=parse_place, metavar="RUN", help="folder of the run, or its URL")
     parser.add_argument("--method", choices=("umap", "pca"), default="umap", help="default: umap")
     parser.add_argument(
         "--neighbors", type=int, default=15, help="neighbors kept together, 2 to 200 (default: 15)"

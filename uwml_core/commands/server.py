@@ -14,6 +14,7 @@ import urllib.request
 from pathlib import Path
 
 import uwml_core
+from uwml_core.runlog.location import place_from_anywhere
 
 DEFAULT_PORT = 8501
 _PORTS_TRIED = 100
@@ -75,7 +76,7 @@ def _is_free(port: int) -> bool:
 
 
 def start_server(
-    *, port: int, logs: Path, read_only: bool = False, address: str = "127.0.0.1"
+    *, port: int, logs: Path | str, read_only: bool = False, address: str = "127.0.0.1"
 ) -> subprocess.Popen[bytes]:
     """Start the app's server as a child process in a session of its own.
 
@@ -83,7 +84,7 @@ def start_server(
     in which order things end.
     """
     script = app_script()
-    environment = {**os.environ, "UWML_LOGS": str(logs.resolve())}
+    environment = {**os.environ, "UWML_LOGS": place_from_anywhere(logs)}
     # whoever reaches a public address must not start processes or write
     environment["UWML_READ_ONLY"] = "1" if read_only or not is_loopback(address) else ""
     command = [sys.executable, "-m", "streamlit", "run", str(script)]

@@ -19,7 +19,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from uwml_core.runlog.items import items_path
 from uwml_core.runlog.parts import encode
 from uwml_core.runlog.run import Run
 from uwml_core.runlog.runfile import RUN_FILE
@@ -89,14 +88,14 @@ def bundle_files(run: Run, choice: BundleChoice) -> list[BundleFile]:
     files = [BundleFile(f"{RUN_PREFIX}{RUN_FILE}", (run.path / RUN_FILE).read_bytes())]
     left_out = {SNAPSHOTS.name: not choice.embeddings, PAIRS.name: not choice.pairs}
     paths = [part.path for table in TABLES if not left_out.get(table) for part in run.parts(table)]
-    paths += sorted((run.path / PROJECTIONS.name).glob("*.parquet"))
-    paths += sorted((run.path / NOTES_FOLDER).glob("*.json"))
+    paths += sorted(run.folder(PROJECTIONS.name).glob("*.parquet"))
+    paths += sorted(run.folder(NOTES_FOLDER).glob("*.json"))
     files += [BundleFile(f"{RUN_PREFIX}{path.relative_to(run.path).as_posix()}", path) for path in paths]
     return [*files, *_items(run, choice)]
 
 
 def _items(run: Run, choice: BundleChoice) -> list[BundleFile]:
-    path = items_path(run.path.parent, run.info.get("data_fingerprint") or "")
+    path = run.items_file()
     if path is None or not path.exists():
         return []
     name = f"{ITEMS_PREFIX}{path.name}"

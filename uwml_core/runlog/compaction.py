@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from uwml_core.runlog.compactor import COMPACTED
 from uwml_core.runlog.joining import join_parts
 from uwml_core.runlog.listing import Part, list_table, remove_covered
+from uwml_core.runlog.location import local_folder
 from uwml_core.runlog.parts import PartName, parse_part_name, remove_leftovers
 from uwml_core.runlog.runfile import LOCK_FILE, RunFile, RunLock
 from uwml_core.runlog.schema import TABLES
@@ -58,7 +59,7 @@ def compact_run(path: str | os.PathLike[str]) -> Compacted:
         RunInUseError: if it is being written.
         OSError: if the folder may not be written.
     """
-    folder = Path(path).absolute()
+    folder = local_folder(path, "path").absolute()
     first, second = RunFile.load(folder).content["directions"]
     with ExitStack() as held:
         for name in (LOCK_FILE, *sorted(file.name for file in folder.glob("run.r*.lock"))):

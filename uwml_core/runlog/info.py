@@ -66,7 +66,7 @@ class RunInfo:
             return None
         return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
-    def status(self) -> str:
+    def status(self, now: datetime | None = None) -> str:
         """Running, finished, stopped, failed, stale (running, but no heartbeat for 30 s) or foreign."""
         if self.foreign:
             return "foreign"
@@ -74,7 +74,7 @@ class RunInfo:
         if written in CLOSED_STATUSES:
             return str(written)
         beat = self.moment("heartbeat_at")
-        alive = beat is not None and (datetime.now(UTC) - beat).total_seconds() <= STALE_AFTER_S
+        alive = beat is not None and ((now or datetime.now(UTC)) - beat).total_seconds() <= STALE_AFTER_S
         return "running" if alive and written == "running" else "stale"
 
     def limits(self) -> dict[int, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import re
@@ -19,10 +18,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from uwml_core.runlog import columns
+from uwml_core.runlog.cache_folder import cache_folder, named
 from uwml_core.runlog.parts import write_parquet
 from uwml_core.runlog.schema import PROJECTIONS
-
-CACHE_VARIABLE = "UWML_CACHE"
 
 _PARAMETERS = b"uwml_projection"
 _KEY = re.compile(r"[0-9a-f]{8,64}")
@@ -48,11 +46,8 @@ class PlacedSnapshot:
 
 def projection_folders(run: Path) -> tuple[Path, Path]:
     """Where a run's layouts may lie: in the run, and in the user's cache for a run that is read-only."""
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "uwml-lens"
-    cache = Path(os.environ.get(CACHE_VARIABLE) or home)
     # two runs of one name in different folders are different runs
-    name = hashlib.blake2b(str(run.absolute()).encode(), digest_size=8).hexdigest()
-    return run / PROJECTIONS.name, cache / PROJECTIONS.name / f"{run.name}-{name}"
+    return run / PROJECTIONS.name, cache_folder() / PROJECTIONS.name / named(str(run.absolute()), run.name)
 
 
 def writable_folder(run: Path) -> Path:

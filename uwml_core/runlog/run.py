@@ -112,9 +112,12 @@ class Run:
         described = {name: value for name, value in self.info.items() if name != "heartbeat_at"}
         digest = hashlib.blake2b(repr(described).encode(), digest_size=16)
         for table in TABLES:
-            digest.update(repr(stamp(self.path, table)).encode())
+            digest.update(repr(self._stamp(table)).encode())
         digest.update(repr(self._items_stamp()).encode())
         return digest.hexdigest()
+
+    def _stamp(self, table: str) -> Sequence[Hashable]:
+        return stamp(self.path, table)
 
     def has(self, table: str) -> bool:
         """Whether a table (or ``items``) has a file that can be read."""
@@ -131,7 +134,19 @@ class Run:
     def _listing(self, table: str) -> Listing:
         if table not in TABLES:
             raise ValueError(f"table={table!r} is unknown; choose one of {', '.join(TABLES)}")
+        self._bring(table)
+        return self._at_hand(table)
+
+    def _at_hand(self, table: str) -> Listing:
         return list_table(self.path, table, foreign=self._info.foreign)
+
+    def _bring(self, name: str) -> None:
+        """Have the files of a table or folder at hand; those of a local run are."""
+
+    def folder(self, name: str) -> Path:
+        """A folder of the run that is no table, ``projections`` or ``notes``; it may be missing."""
+        self._bring(name)
+        return self.path / name
 
     def _limited(self, table: str) -> Limited:
         # first the files, then run.json: a new segment is in run.json before its first part is there
@@ -140,6 +155,7 @@ class Run:
 
     def _any_parts(self) -> Iterator[Part]:
         for table in TABLES:
+            self._bring(table)
             yield from list_table(self.path, table, foreign=True).parts
 
     def refuse_newer(self) -> None:
@@ -242,22 +258,23 @@ class Run:
         return read_rollup(self, name)
 
     def health(self) -> tuple[HealthIssue, ...]:
-        """Everything that is wrong with the files; reads each footer once."""
+        """Everything that is wrong with the files; reads each footer once. Of a remote run those at hand."""
         issues = [self._info.issue] if self._info.issue else []
         for table in TABLES:
-            listing = self._listing(table)
+            listing = self._at_hand(table)
             broken = [part for part in listing.parts if check_footer(part)]
             if broken:
-                listing = self._listing(table)
+                listing = self._at_hand(table)
             issues += listing.issues
         return tuple(issues)
 
-    def _items_path(self) -> Path | None:
+    def items_file(self) -> Path | None:
+        """File with the items of the run's data set, which may be missing; None where none is named."""
         fingerprint = self._info.text("data_fingerprint")
         return items_path(self.path.parent, fingerprint) if fingerprint else None
 
     def _items_stamp(self) -> tuple[str, int, int] | None:
-        path = self._items_path()
+        path = self.items_file()
         try:
             stat = path.stat() if path else None
         except OSError:

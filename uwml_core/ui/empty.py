@@ -7,8 +7,9 @@ import streamlit as st
 from uwml_core.analysis.finished import finished_headline, has_embeddings, is_finished_model
 from uwml_core.i18n import _
 from uwml_core.runlog.reader import Run
+from uwml_core.ui.health import folder_notes
 from uwml_core.ui.launch import demo_button
-from uwml_core.ui.settings import logs_root
+from uwml_core.ui.settings import shown_root
 from uwml_core.ui.text import headline, note, section
 
 _LOGGER = """from uwml_core import RunLogger, UWMLLoss
@@ -42,9 +43,11 @@ _RECIPES = {"evals": _EVALUATION, "snapshots": _SNAPSHOT, "neighbors": _NEIGHBOR
 
 
 def empty_folder() -> None:
-    """Say that no run is there and how to make one."""
+    """Say that no run is there and how to make one; or that the folder is out of reach."""
+    if folder_notes():
+        return
     headline(_("No runs yet."))
-    note(_("The app reads run folders from {folder}.").format(folder=logs_root().resolve()))
+    note(_("The app reads run folders from {folder}.").format(folder=shown_root()))
     demo_button()
     section(_("From the terminal"))
     st.code("uwml demo", language="bash")

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Iterable
 
 import streamlit as st
 
 from uwml_core.i18n import _, ngettext
-from uwml_core.runlog.reader import HealthIssue, Run
-from uwml_core.ui.text import element
+from uwml_core.runlog.reader import HealthIssue, Run, root_health
+from uwml_core.ui.settings import logs_root
+from uwml_core.ui.text import element, escape_markdown, note
 
+_REMOTE = "remote"
 _SHOWN = 20
 
 
 def health_notes(run: Run) -> None:
-    """Say which files were skipped and why; draws nothing for a healthy run."""
-    issues = run.health()
+    """Say what is out of reach, which files were skipped and why; draws nothing for a healthy run."""
+    found = run.health()
+    _out_of_reach(found)
+    issues = [issue for issue in found if issue.kind != _REMOTE]
     if not issues:
         return
     title = ngettext(
@@ -28,6 +33,24 @@ def health_notes(run: Run) -> None:
         if len(issues) > _SHOWN:
             lines.append(element("p", _("and {n} more").format(n=len(issues) - _SHOWN), "uw-note"))
         st.html("".join(lines))
+
+
+def folder_notes() -> bool:
+    """Say that the folder of runs is out of reach; returns whether it is."""
+    return _out_of_reach(root_health(logs_root()))
+
+
+def _out_of_reach(issues: Iterable[HealthIssue]) -> bool:
+    there = [issue for issue in issues if issue.kind == _REMOTE]
+    for issue in there:
+        text = _("{place} cannot be reached.")
+        if issue.since:
+            text = _("{place} cannot be reached: this is how it was at {since}.")
+        st.warning(
+            escape_markdown(text.format(place=issue.file, since=issue.since)), icon=":material/cloud_off:"
+        )
+        note(issue.message)
+    return bool(there)
 
 
 def _line(issue: HealthIssue) -> str:

@@ -15,7 +15,7 @@ from uwml_core.runlog.reader import Run
 from uwml_core.ui.assets import APP_ROOT
 from uwml_core.ui.frame import apply_language, choose_run
 from uwml_core.ui.read import runs
-from uwml_core.ui.settings import logs_root, read_only
+from uwml_core.ui.settings import may_train, shown_root
 from uwml_core.ui.text import note
 
 REFRESH_S = 1.0
@@ -47,14 +47,14 @@ class Launch:
 
 def demo_command() -> list[str]:
     """Command line that trains on the shipped emoji pairs into the folder that the app shows."""
-    settings = ["data.path=emoji_pairs", f"run.root={logs_root().resolve()}", "run.name=demo"]
+    settings = ["data.path=emoji_pairs", f"run.root={shown_root()}", "run.name=demo"]
     command = [sys.executable, "-m", "uwml_core", "train", "--preset", "uwml"]
     return command + [part for setting in settings for part in ("--set", setting)]
 
 
 def demo_button() -> None:
     """Draw the button that starts the demo; nothing where launching is not allowed."""
-    if read_only():
+    if not may_train():
         return
     busy = _launch() is not None
     st.button(

@@ -8,7 +8,7 @@ import streamlit as st
 
 from uwml_core.runlog.reader import Run
 from uwml_core.ui.frame import apply_language, is_live
-from uwml_core.ui.health import health_notes
+from uwml_core.ui.health import folder_notes, health_notes
 from uwml_core.ui.read import last_row, runs
 from uwml_core.ui.status import status_line
 
@@ -73,6 +73,8 @@ def follow_folder(draw: Callable[[], None]) -> None:
         apply_language()
         if [run.run_id for run in runs()] != known:
             st.rerun(scope="app")
+        if known:
+            folder_notes()
         draw()
 
     body()

@@ -60,8 +60,9 @@ def umap_layout(run: Run, parameters: ProjectionParameters) -> tuple[pd.DataFram
     Of a run that has grown since, the layout of what it was.
     """
     keys = chain_keys(run, parameters)
+    folder = run.folder("projections").parent
     for key in reversed(keys):
-        path = find_projection(run.path, key)
+        path = find_projection(folder, key)
         frame = None if path is None else _layout(str(path), path.stat().st_mtime_ns)
         if frame is not None:
             return frame, keys[-1], key == keys[-1]
