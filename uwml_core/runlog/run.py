@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from uwml_core.runlog.cache import BoundedCache
+from uwml_core.runlog.described import DescribedRun
 from uwml_core.runlog.foreign import guess_directions, guess_modalities
-from uwml_core.runlog.info import RunInfo, read_info
 from uwml_core.runlog.items import items_path
 from uwml_core.runlog.listing import (
     HealthIssue,
@@ -36,7 +34,7 @@ _Choice = Callable[[Part], Callable[[pa.Table], _Result] | None]
 _results: BoundedCache[tuple[Any]] = BoundedCache(8192)
 
 
-class Run:
+class Run(DescribedRun):
     """A run's folder. Every property looks at the files again, so a running run is followed by asking.
 
     Files that are cut off, foreign or unreadable are skipped everywhere and named by ``health()``.
@@ -44,37 +42,6 @@ class Run:
     Args:
         path: the run's folder.
     """
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path).absolute()
-
-    def __repr__(self) -> str:
-        return f"Run({str(self.path)!r})"
-
-    @property
-    def run_id(self) -> str:
-        """Name of the folder, which is what addresses name."""
-        return self.path.name
-
-    @property
-    def _info(self) -> RunInfo:
-        return read_info(self.path)
-
-    @property
-    def info(self) -> dict[str, Any]:
-        """Content of run.json; empty where the run is foreign."""
-        return self._info.values
-
-    @property
-    def name(self) -> str:
-        """Free text given to the run, to be escaped where it is shown; the run id without one."""
-        return self._info.text("name") or self.run_id
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """Configuration, one section per key; empty where it was not logged."""
-        config = self.info.get("config")
-        return config if isinstance(config, dict) else {}
 
     @property
     def directions(self) -> tuple[str, str]:
@@ -85,27 +52,6 @@ class Run:
     def modalities(self) -> tuple[str, str]:
         """Names of both modalities; of a foreign run what the directions' letters say."""
         return self._info.pair("modalities") or guess_modalities(self.directions)
-
-    @property
-    def created_at(self) -> datetime:
-        """When the run was made, UTC; of a foreign run when its folder changed last."""
-        return self._info.moment("created_at") or datetime.fromtimestamp(self.path.stat().st_mtime, UTC)
-
-    @property
-    def heartbeat_at(self) -> datetime | None:
-        """Last sign of life of the writer, UTC."""
-        return self._info.moment("heartbeat_at")
-
-    @property
-    def status(self) -> str:
-        """One of running, finished, stopped, failed, stale or foreign."""
-        return self._info.status()
-
-    @property
-    def total_steps(self) -> int | None:
-        """Optimizer steps planned, where that was logged."""
-        total = self.info.get("total_steps")
-        return total if isinstance(total, int) else None
 
     def version(self) -> Hashable:
         """Cheap fingerprint of the visible files; a heartbeat alone does not change it."""
@@ -157,14 +103,6 @@ class Run:
         for table in TABLES:
             self._bring(table)
             yield from list_table(self.path, table, foreign=True).parts
-
-    def refuse_newer(self) -> None:
-        """Raise where a newer version wrote the run.
-
-        Raises:
-            SchemaTooNew: naming the run and both versions.
-        """
-        self._info.refuse_newer(self.run_id)
 
     def table(
         self, name: str, *, columns: Sequence[str] | None = None, filter: pc.Expression | None = None
