@@ -66,8 +66,7 @@ def weight_figures(run: Run) -> Iterator[tuple[str, Callable[[], Any]]]:
     """The preview and the figures of the weight curve page."""
     look, directions = theme("light"), run.directions
     steps = run.frame("steps", columns=analysis.step_columns(directions))
-    parts = run.map_parts("pairs", margins.margin_histogram, columns=list(margins.HISTOGRAM_COLUMNS))
-    histogram, epochs = margins.merge_histograms(parts), margins.epoch_progress(steps)
+    histogram, epochs = margins.margin_histogram(run.rollup("margins")), margins.epoch_progress(steps)
     newest = max(margins.epochs_in(histogram))
     before = loss_config(run.config)
     if before is None:

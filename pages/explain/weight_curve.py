@@ -3,7 +3,6 @@ import streamlit as st
 from uwml_core import ui
 from uwml_core.analysis import bands, curves, margins, what_if
 from uwml_core.analysis.selection import select_steps
-from uwml_core.analysis.validity import validity
 from uwml_core.figures import shares, weight_curve
 from uwml_core.i18n import _
 from uwml_core.runlog.reader import Run
@@ -51,8 +50,7 @@ def body(run: Run) -> None:
         before, after = ui.weighting_controls(logged, run.run_id, scale)
 
     selection = ui.kept(run, ("selection", epoch), select_steps, steps, epoch)
-    pairs = ui.pairs(run, selection)
-    result = what_if.compare(ui.baseline(run, selection, before), after)
+    result = ui.what_if(run, selection, before, after)
     with top:
         ui.headline(what_if.weight_curve_headline(result))
     with left:
@@ -64,7 +62,7 @@ def body(run: Run) -> None:
             center=curves.center_margin(after, scale),
         )  # fmt: skip
         notes = (_("Open-loop preview: other weights would have led to other margins."), selection.note)
-        notes += (ui.kept(run, ("validity", epoch), validity, pairs, steps, logged, directions).reason,)
+        notes += (ui.kept(run, ("validity", epoch), ui.weights_validity, run, selection).reason,)
         ui.card(_("Weight of a pair over its margin"), figure, shown, *notes, key="curve", height=430)
 
     details(run, result, after, scale)

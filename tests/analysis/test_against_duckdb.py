@@ -7,7 +7,7 @@ import pytest
 from tests.support.synthetic import make_run
 from uwml_core.analysis.decimation import decimate_series
 from uwml_core.analysis.loss_settings import loss_config
-from uwml_core.analysis.margins import HISTOGRAM_COLUMNS, margin_histogram, merge_histograms, select_epoch
+from uwml_core.analysis.margins import margin_histogram, select_epoch
 from uwml_core.analysis.nonfinite import count_nonfinite
 from uwml_core.analysis.runs import LAST_STEP_COLUMNS, last_step, run_row
 from uwml_core.analysis.selection import PREVIEW_COLUMNS, select_steps
@@ -121,12 +121,12 @@ def test_row_of_runs(run, query):
 
 
 def test_margin_histogram(run, query):
-    ours = merge_histograms(run.map_parts("pairs", margin_histogram, columns=HISTOGRAM_COLUMNS))
+    ours = margin_histogram(run.rollup("margins"))
     rows = query(
         """SELECT epoch, direction, floor((margin::DOUBLE + 2.0) * 100.0)::INT AS bin, count(*),
                sum(weight::DOUBLE), sum(weight::DOUBLE ** 2),
                sum(gradient_share::DOUBLE), sum(1 - exp(-pair_loss::DOUBLE))
-        FROM pairs WHERE NOT isnan(margin) GROUP BY ALL ORDER BY ALL"""
+        FROM pairs WHERE isfinite(margin) GROUP BY ALL ORDER BY ALL"""
     )
     assert ours[["epoch", "direction", "bin", "count"]].values.tolist() == [list(r[:4]) for r in rows]
     assert ours.iloc[:, 4:].to_numpy() == pytest.approx(np.array([r[4:] for r in rows]), rel=1e-9)
@@ -203,9 +203,6 @@ def test_logged_ess_and_clamped_share_are_what_the_preview_computes(run, query):
 def test_a_resumed_run_counts_no_step_twice(tmp_path):
     run = open_run(make_run(tmp_path, epochs=2, steps_per_epoch=20, resume_at=25))
     whole = open_run(make_run(tmp_path, run_id="whole", epochs=2, steps_per_epoch=20))
-    ours, expected = (
-        merge_histograms(r.map_parts("pairs", margin_histogram, columns=HISTOGRAM_COLUMNS))
-        for r in (run, whole)
-    )
+    ours, expected = (margin_histogram(r.rollup("margins")) for r in (run, whole))
     assert ours["count"].sum() == expected["count"].sum() == 2 * 40 * 16
     assert len(step_series(run.frame("steps"), run.directions, "learning_rate")) == 40

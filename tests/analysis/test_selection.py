@@ -1,8 +1,13 @@
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from tests.support.synthetic import make_run
 from uwml_core.analysis.selection import PREVIEW_COLUMNS, select_steps
+from uwml_core.runlog.parts import part_name, write_parquet
+from uwml_core.runlog.reader import open_run
+from uwml_core.runlog.schema import PAIRS
 
 
 def steps(n, batch=10):
@@ -57,3 +62,38 @@ def test_filter_reaches_the_reader(run):
 def test_unknown_batch_size_counts_as_none():
     frame = steps(3).assign(batch_size=[np.nan, 2.0, 2.0])
     assert select_steps(frame, None).rows == 8
+
+
+def test_too_many_rows_to_draw_from_are_pooled():
+    selection = select_steps(steps(100), None, max_rows=200, most_read=1999)
+    assert (len(selection.steps), selection.total_steps, selection.pooled, selection.sampled) == (
+        0,
+        100,
+        True,
+        False,
+    )
+    assert selection.note.startswith("approximate, from histograms of all 100 steps pooled by epoch")
+    assert not select_steps(steps(100), None, max_rows=200, most_read=2000).pooled
+    # one epoch of them is not too many
+    assert not select_steps(steps(100), 1, max_rows=200, most_read=1999).pooled
+    assert select_steps(steps(100), 1, max_rows=200, most_read=999).epoch == 1
+
+
+def test_parts_outside_the_span_are_not_opened(tmp_path):
+    run = open_run(make_run(tmp_path, epochs=4, steps_per_epoch=50))
+    (whole,), rows = run.parts("pairs"), run.table("pairs")
+    selection = select_steps(run.frame("steps"), 3, max_rows=300)
+    write_parquet(rows.filter(pc.field("step") >= 150), whole.path.with_name(part_name(0, 150, 199)), PAIRS)
+    whole.path.rename(whole.path.with_name(part_name(0, 0, 149)))
+    # whole at both ends, and nothing in between
+    whole.path.with_name(part_name(0, 0, 149)).write_bytes(
+        b"PAR1" + bytes(4) + (4).to_bytes(4, "little") + b"PAR1"
+    )
+    pairs = run.table("pairs", columns=list(PREVIEW_COLUMNS), filter=selection.filter, steps=selection.span)
+    assert sorted(set(pairs["step"].to_pylist())) == selection.steps.tolist()
+    assert (
+        run.table(
+            "pairs", columns=["step"], filter=select_steps(steps(0), None).filter, steps=(0, -1)
+        ).num_rows
+        == 0
+    )

@@ -7,8 +7,11 @@ from typing import Any
 import duckdb
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from uwml_core.runlog.reader import Run
+from uwml_core.runlog.rollups import ROLLUPS, count, to_table
+from uwml_core.runlog.schema import DIRECTION
 
 MARGINS = """
     SELECT epoch, direction,
@@ -71,3 +74,13 @@ def assert_rollups_equal_recount(run: Run) -> None:
     pairs = run.table("pairs")
     for name in ("margins", "items"):
         assert_same(run.rollup(name).to_pandas(), recounted(pairs, name))
+
+
+def margins_of(pairs: pa.Table) -> pa.Table:
+    """Margin rollup of rows of ``pairs``, of which those without an item are no worse."""
+    directions = ("i2t", "t2i")
+    if "item_id" not in pairs.column_names:
+        pairs = pairs.append_column("item_id", pa.nulls(len(pairs), pa.int32()))
+    place = pairs.column_names.index("direction")
+    encoded = pairs.set_column(place, "direction", pairs["direction"].cast(pa.string()).cast(DIRECTION))
+    return to_table(ROLLUPS["margins"], count(ROLLUPS["margins"], encoded, directions), directions)

@@ -1,100 +1,43 @@
-"""Margin histograms over fixed bins; histograms of parts add up to the histogram of the whole."""
+"""Margin histograms over fixed bins."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from uwml_core.analysis.columns import direction_codes, direction_names_in, numbers
+from uwml_core.runlog.rollups import BINS
 
-BINS = 400
-BIN_WIDTH = 0.01
-LOWEST, HIGHEST = -2.0, 2.0
 # Stands for rows without an epoch, so that they are counted rather than lost.
 NO_EPOCH = -1
-HISTOGRAM_COLUMNS = ("epoch", "direction", "margin", "weight", "pair_loss", "gradient_share")
 _KEYS = ["epoch", "direction", "bin"]
 _SUMS = ["count", "weight_sum", "weight_sq_sum", "gradient_share_sum", "one_minus_p_sum"]
-_DTYPES = {"epoch": np.int64, "direction": object, "bin": np.int64, "count": np.int64}
+_TYPES = {"epoch": np.int64, "direction": object, "bin": np.int64, "count": np.int64}
 
 
-def margin_histogram(pairs: pa.Table) -> pd.DataFrame:
+def margin_histogram(rollup: pa.Table) -> pd.DataFrame:
     """Histogram of the margins of each epoch and direction.
 
     Bin k of 0 .. 399 holds −2 + k / 100 <= margin < −2 + (k + 1) / 100, computed in float64 as
     floor((margin + 2) · 100), the last one its upper edge too; bin −1 lies below, bin 400 above. Margins
-    that are NaN are in no bin; a weight, share or loss that is null or NaN adds nothing to its sum.
+    that are not finite are in no bin; a weight, share or loss that is none either adds nothing to its sum.
 
     Args:
-        pairs: rows of the table ``pairs`` with ``HISTOGRAM_COLUMNS``.
+        rollup: what ``Run.rollup("margins")`` gives.
 
     Returns:
         Frame ``[epoch, direction, bin, count, weight_sum, weight_sq_sum, gradient_share_sum,
         one_minus_p_sum]``, bins with rows only, sorted; epoch −1 where none was logged.
         ``one_minus_p_sum`` adds 1 − p = −expm1(−pair_loss).
     """
-    names = direction_names_in(pairs)
-    margin = numbers(pairs, "margin").astype(np.float64)
-    epoch = np.nan_to_num(numbers(pairs, "epoch").astype(np.float64), nan=NO_EPOCH).astype(np.int64)
-    code = direction_codes(pairs, names)
-    rows = np.flatnonzero(~np.isnan(margin) & (code >= 0))
-    if not len(rows):
-        return _empty()
-    first = int(epoch[rows].min())
-    key = ((epoch[rows] - first) * len(names) + code[rows]) * (BINS + 2) + _bin(margin[rows]) + 1
-    sums = _sums(pairs, rows, key)
-    present = np.flatnonzero(sums["count"])
-    group, bin_ = np.divmod(present, BINS + 2)
-    frame = pd.DataFrame({name: values[present] for name, values in sums.items()})
-    frame.insert(0, "epoch", group // len(names) + first)
-    frame.insert(1, "direction", np.array(names, dtype=object)[group % len(names)])
-    frame.insert(2, "bin", bin_ - 1)
-    return _sorted(frame)
-
-
-def _bin(margin: np.ndarray) -> np.ndarray:
-    scaled = np.clip(np.floor((margin - LOWEST) * 100.0), -1, BINS).astype(np.int64)
-    scaled[margin == HIGHEST] = BINS - 1
-    return scaled
-
-
-def _sums(pairs: pa.Table, rows: np.ndarray, key: np.ndarray) -> dict[str, np.ndarray]:
-    length = int(key.max()) + 1
-    weight, share, loss = (
-        np.nan_to_num(numbers(pairs, name)[rows].astype(np.float64))
-        for name in ("weight", "gradient_share", "pair_loss")
-    )
-
-    def total(values: np.ndarray) -> np.ndarray:
-        return np.bincount(key, weights=values, minlength=length)
-
-    return {
-        "count": np.bincount(key, minlength=length),
-        "weight_sum": total(weight),
-        "weight_sq_sum": total(weight * weight),
-        "gradient_share_sum": total(share),
-        "one_minus_p_sum": total(-np.expm1(-loss)),
-    }
-
-
-def _empty() -> pd.DataFrame:
-    return pd.DataFrame({name: np.empty(0, _DTYPES.get(name, np.float64)) for name in [*_KEYS, *_SUMS]})
-
-
-def _sorted(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame.astype({"direction": object}).sort_values(_KEYS, kind="stable").reset_index(drop=True)
-
-
-def merge_histograms(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """Add histograms up, as if their rows had been one table."""
-    filled = [part for part in parts if len(part)]
-    if not filled:
-        return _empty()
-    merged = pd.concat(filled, ignore_index=True).groupby(_KEYS, sort=True, as_index=False)[_SUMS].sum()
-    return _sorted(merged)
+    rows = rollup.filter(pc.field("bin").is_valid()).select([*_KEYS, *_SUMS])
+    direction = rows["direction"].cast(pa.string())
+    frame = rows.set_column(1, "direction", direction).to_pandas()
+    frame["epoch"] = frame["epoch"].fillna(NO_EPOCH)
+    frame = frame.astype(_TYPES)
+    tidy: pd.DataFrame = frame.sort_values(_KEYS, kind="stable").reset_index(drop=True)
+    return tidy
 
 
 def epochs_in(histogram: pd.DataFrame) -> list[int]:

@@ -105,7 +105,12 @@ class Run(DescribedRun):
             yield from list_table(self.path, table, foreign=True).parts
 
     def table(
-        self, name: str, *, columns: Sequence[str] | None = None, filter: pc.Expression | None = None
+        self,
+        name: str,
+        *,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,
+        steps: tuple[int, int] | None = None,
     ) -> pa.Table:
         """Rows of a table, in the order in which they were logged.
 
@@ -114,6 +119,8 @@ class Run(DescribedRun):
             columns: which columns, in this order; all of the schema when None. Scalars of one's own are
                 read by naming them. A column that no file has is null.
             filter: pyarrow expression over any column, pushed down to row groups.
+            steps: first and last step that the filter lets through, where that is known: parts of other
+                steps are then not even opened.
 
         Returns:
             Arrow table with the schema's types; without rows where the table was not logged.
@@ -123,10 +130,18 @@ class Run(DescribedRun):
             ValueError: if the table is unknown.
         """
         self.refuse_newer()
-        return retrying(lambda: self._read(name, columns, filter))
+        return retrying(lambda: self._read(name, columns, filter, steps))
 
-    def _read(self, name: str, columns: Sequence[str] | None, filter: pc.Expression | None) -> pa.Table:
+    def _read(
+        self,
+        name: str,
+        columns: Sequence[str] | None,
+        filter: pc.Expression | None,
+        steps: tuple[int, int] | None,
+    ) -> pa.Table:
         limited = self._limited(name)
+        if steps is not None:
+            limited = limited.within(*steps)
         schema = self._schema(name, columns, [part for part, _ in limited.parts])
         wanted = columns or TABLES[name].schema(self.directions).names
         return scan_in_order(limited, schema, wanted, filter, self.directions)

@@ -37,6 +37,16 @@ class Limited:
             whole = limit is None or (by_step and part.last < limit)
             self.parts.append((part, None if whole else limit))
 
+    def within(self, first: int, last: int) -> Limited:
+        """Those that may hold rows of these steps; of a table that is not named by step all."""
+        chosen = Limited(self.table, (), {})
+        chosen.parts = [
+            (part, limit)
+            for part, limit in self.parts
+            if self.table not in STEP_NAMED or part.last < 0 or (part.first <= last and part.last >= first)
+        ]
+        return chosen
+
     def groups(self) -> list[tuple[int | None, list[Part]]]:
         """Neighbouring parts of equal limit, in order."""
         grouped = itertools.groupby(self.parts, key=lambda entry: entry[1])

@@ -28,7 +28,6 @@ from uwml_core.ui.player import moment_player, play_interval
 from uwml_core.ui.point_card import chosen_item, point_card
 from uwml_core.ui.read import (
     balance_steps,
-    baseline,
     controller_validity,
     evals,
     events,
@@ -36,8 +35,9 @@ from uwml_core.ui.read import (
     lag,
     loss_in_use,
     overview,
-    pairs,
     steps,
+    weights_validity,
+    what_if,
 )
 from uwml_core.ui.recipes import recipe_card
 from uwml_core.ui.runs_list import runs_list
@@ -50,7 +50,6 @@ __all__ = [
     "balance_controls",
     "balance_steps",
     "balance_table",
-    "baseline",
     "begin_folder_page",
     "begin_page",
     "candidates_card",
@@ -93,7 +92,6 @@ __all__ = [
     "note",
     "notes",
     "overview",
-    "pairs",
     "play_interval",
     "point_card",
     "progress_of",
@@ -110,5 +108,7 @@ __all__ = [
     "training_numbers",
     "weighting_controls",
     "weighting_names",
+    "weights_validity",
+    "what_if",
     "what_if_table",
 ]

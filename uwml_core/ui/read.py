@@ -14,14 +14,16 @@ import streamlit as st
 from uwml_core.analysis.controller_log import balance_columns, controller_log
 from uwml_core.analysis.lag import Lag, find_lag
 from uwml_core.analysis.loss_settings import loss_config
-from uwml_core.analysis.margins import HISTOGRAM_COLUMNS, margin_histogram, merge_histograms
+from uwml_core.analysis.margins import margin_histogram
+from uwml_core.analysis.pooled import PooledMargins, compare_pooled, pooled_margins
 from uwml_core.analysis.replay_validity import ReplayCheck, replay_validity
 from uwml_core.analysis.runs import LAST_STEP_COLUMNS, last_step, run_row, runs_table
 from uwml_core.analysis.selection import PREVIEW_COLUMNS, StepSelection
 from uwml_core.analysis.training import step_columns
-from uwml_core.analysis.what_if import Baseline
+from uwml_core.analysis.validity import Validity, validity
+from uwml_core.analysis.what_if import Baseline, WhatIf, compare
 from uwml_core.analysis.what_if import baseline as measure_baseline
-from uwml_core.i18n import language
+from uwml_core.i18n import _, language
 from uwml_core.runlog.reader import Run, SchemaTooNew, list_runs
 from uwml_core.ui.kept import version_of
 from uwml_core.ui.settings import logs_root
@@ -78,26 +80,43 @@ def events(run: Run) -> pd.DataFrame:
 
 
 def histogram(run: Run) -> pd.DataFrame:
-    """Margin histogram per epoch and direction; of a growing run only new parts are read."""
+    """Margin histogram per epoch and direction."""
     return _histogram(str(run.path), version_of(run), _run=run)
 
 
 def pairs(run: Run, selection: StepSelection) -> Any:
     """Arrow table of the selected steps' pairs, the columns that the preview uses."""
-    key = hash(selection.steps.tobytes())
-    return _pairs(str(run.path), version_of(run), key, _run=run, _selection=selection)
+    return _pairs(str(run.path), version_of(run), _key(selection), _run=run, _selection=selection)
 
 
-def baseline(run: Run, selection: StepSelection, config: UWMLConfig) -> Baseline:
-    """What every preview of the selected steps starts from.
+def what_if(run: Run, selection: StepSelection, before: UWMLConfig, after: UWMLConfig) -> WhatIf:
+    """What other parameters would have done in the selected steps.
 
     Args:
         run: the run.
         selection: its steps to look at.
-        config: the parameters in use, which the run's version implies.
+        before: the parameters in use, which the run's version implies.
+        after: the parameters to try.
     """
-    key = hash(selection.steps.tobytes())
-    return _baseline(str(run.path), version_of(run), key, _run=run, _selection=selection, _config=config)
+    where = (str(run.path), version_of(run))
+    if selection.pooled:
+        epoch = selection.epoch
+        return compare_pooled(_pooled(*where, epoch, _run=run, _config=before), after)
+    return compare(_baseline(*where, _key(selection), _run=run, _selection=selection, _config=before), after)
+
+
+def weights_validity(run: Run, selection: StepSelection) -> Validity:
+    """Whether replaying the run's parameters gives its weights in the selected steps."""
+    if selection.pooled:
+        reason = _(
+            "Choose one epoch to see whether replaying the logged parameters gives the logged weights."
+        )
+        return Validity(max_error=float("nan"), n=0, ok=None, reason=reason)
+    return validity(pairs(run, selection), steps(run), loss_in_use(run), run.directions)
+
+
+def _key(selection: StepSelection) -> Hashable:
+    return hash(selection.steps.tobytes())
 
 
 def loss_in_use(run: Run) -> UWMLConfig | None:
@@ -150,18 +169,31 @@ def _controller_validity(path: str, version: Hashable, *, _run: Run) -> ReplayCh
 
 @st.cache_resource(max_entries=16, show_spinner=False)
 def _histogram(path: str, version: Hashable, *, _run: Run) -> pd.DataFrame:
-    return merge_histograms(_run.map_parts("pairs", margin_histogram, columns=list(HISTOGRAM_COLUMNS)))
+    return margin_histogram(_margins(path, version, _run=_run))
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _margins(path: str, version: Hashable, *, _run: Run) -> Any:
+    return _run.rollup("margins")
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
-def _pairs(path: str, version: Hashable, key: int, *, _run: Run, _selection: StepSelection) -> Any:
-    table = _run.table("pairs", columns=list(PREVIEW_COLUMNS), filter=_selection.filter)
+def _pairs(path: str, version: Hashable, key: Hashable, *, _run: Run, _selection: StepSelection) -> Any:
+    columns = list(PREVIEW_COLUMNS)
+    table = _run.table("pairs", columns=columns, filter=_selection.filter, steps=_selection.span)
     # of a long run thousands of chunks, each of which every look at a column would begin anew
     return table.unify_dictionaries().combine_chunks()
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _baseline(
-    path: str, version: Hashable, key: int, *, _run: Run, _selection: StepSelection, _config: UWMLConfig
+    path: str, version: Hashable, key: Hashable, *, _run: Run, _selection: StepSelection, _config: UWMLConfig
 ) -> Baseline:
     return measure_baseline(pairs(_run, _selection), steps(_run), _config, _run.directions)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _pooled(
+    path: str, version: Hashable, epoch: int | None, *, _run: Run, _config: UWMLConfig
+) -> PooledMargins:
+    return pooled_margins(_margins(path, version, _run=_run), steps(_run), epoch, _config, _run.directions)
