@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import streamlit as st
 
 from tests.support.object_store import BUCKET, SECRET, ObjectStore, object_store
 from tests.support.synthetic import make_run
@@ -59,11 +60,14 @@ def test_page_says_that_the_storage_is_out_of_reach(
     store.upload(tmp_path / "logs")
     mirror = remote.mirror_of(parse_remote(store.url()))
     mirror.listing._due = float("-inf")
+    st.cache_resource.clear()
     training = open_page(PAGES[0], store.url(), run="demo")
     assert not training.failures
     shown = set(training.charts())
+    assert shown
     store.down = True
     mirror.folder("demo").listing.expire()
+    st.cache_resource.clear()
     opened = open_page(PAGES[0], store.url(), run="demo")
     assert not opened.failures
     assert "this is how it was at" in opened.app.warning[0].value

@@ -112,12 +112,12 @@ def test_only_the_tables_that_are_asked_for_are_fetched(store: ObjectStore, fini
     assert names(store) == ["demo/run.json"]
     assert run.version() == run.version()
     assert run.status == "finished"
-    assert [name.partition("/")[0] for name in names(store)] == ["_items"]
+    assert names(store) == []
     run.frame("steps")
     assert {name.rpartition("/")[0] for name in names(store)} == {"demo/steps"}
     assert run.health() == ()
     assert run.has("items")
-    assert names(store) == []
+    assert [name.partition("/")[0] for name in names(store)] == ["_items"]
 
 
 def test_nothing_is_fetched_twice_also_by_another_process(
@@ -484,14 +484,14 @@ def test_cache_is_for_the_user_alone_and_makes_room(
     for name, days in ages.items():
         folder = run.path.parent.with_name("other") / name
         folder.mkdir(parents=True)
-        (folder / "x").write_bytes(b"x" * 2**20)
-        os.utime(folder / "x", (time.time() - days * 86_400,) * 2)
+        (folder / "x.parquet").write_bytes(b"x" * 2**20)
+        os.utime(folder / "x.parquet", (time.time() - days * 86_400,) * 2)
     (run.path.parent.parent / ".trimmed").unlink()
     # room for two of the three, and then for none
     for limit, left in ((2.5, {"newer", "used"}), (0.5, {"used"})):
         monkeypatch.setenv("UWML_REMOTE_CACHE_GIB", str(limit / 1024))
         cache_folder.trimmed_folder("s3://another", "another")
-        assert {path.name for path in folder.parent.iterdir()} == left
+        assert {path.parent.name for path in folder.parent.rglob("*.parquet")} == left
         (run.path.parent.parent / ".trimmed").unlink()
     assert run.path.is_dir()
     monkeypatch.setenv("UWML_REMOTE_CACHE_GIB", "many")
@@ -507,3 +507,29 @@ def test_cache_that_was_deleted_is_filled_again(store: ObjectStore, finished: Pa
     later(store)
     assert run.table("pairs").equals(rows)
     assert run.status == "finished"
+
+
+def test_fsspec_filesystem_is_read(finished: Path) -> None:
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    memory.put(str(finished.parent), "/memory-logs", recursive=True)
+    files = fs.PyFileSystem(fs.FSSpecHandler(memory))
+    try:
+        (run,) = list_runs("/memory-logs", filesystem=files)
+        for table in ("steps", "pairs"):
+            assert_same(run, open_run(finished), table)
+        assert run.health() == ()
+    finally:
+        memory.rm("/memory-logs", recursive=True)
+
+
+def test_several_runs_are_listed_newest_first(store: ObjectStore, tmp_path: Path) -> None:
+    for day, run_id in enumerate(("b", "c", "a")):
+        folder = make_run(tmp_path, run_id=run_id, steps=1)
+        rewrite_run_json(folder, created_at=f"2026-01-0{day + 1}T00:00:00+00:00")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "readme.txt").write_text("no run")
+    store.upload(tmp_path)
+    assert [run.run_id for run in list_runs(store.url())] == ["a", "c", "b"]
+    store.requests.clear()
+    assert [run.run_id for run in list_runs(store.url())] == ["a", "c", "b"]
+    assert store.requests == []

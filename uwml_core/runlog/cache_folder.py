@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import shutil
 import time
 from pathlib import Path
 
@@ -65,13 +64,16 @@ def _trim(mirrors: Path, limit: float) -> None:
         size, when = used[run]
         if total <= limit or when > time.time() - _IN_USE_S:
             return
-        shutil.rmtree(run, ignore_errors=True)
+        # what else lies there was written here
+        for path in run.rglob("*.parquet"):
+            with contextlib.suppress(OSError):
+                path.unlink()
         total -= size
 
 
 def _size_and_use(folder: Path) -> tuple[int, float]:
     size, use = 0, 0.0
-    for path in folder.rglob("*"):
+    for path in folder.rglob("*.parquet"):
         with contextlib.suppress(OSError):
             stat = path.stat()
             size += stat.st_size

@@ -13,7 +13,6 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -134,7 +133,7 @@ class RemoteFolder:
                 or not self.listing.read_at
             ):
                 return
-            for path in (self.path / folder).glob("[!.]*.parquet"):
+            for path in (self.path / folder).glob("[!.]*.*"):
                 if f"{folder}/{path.name}" not in seen.files:
                     with contextlib.suppress(OSError):
                         path.unlink()
@@ -190,13 +189,9 @@ class Mirror:
         with self._lock:
             return self._folders.setdefault(name, RemoteFolder(self, name))
 
-    def folders(self) -> list[RemoteFolder]:
-        """Folders that may be runs, each of them listed."""
-        names = [name for name in self.listing.get(_RELIST_S).folders if name[0] not in "._"]
-        found = [self.folder(name) for name in names]
-        with ThreadPoolExecutor(16, thread_name_prefix="uwml-list") as pool:
-            list(pool.map(lambda folder: folder.seen(), found))
-        return found
+    def names(self) -> list[str]:
+        """Folders that may be runs."""
+        return [name for name in self.listing.get(_RELIST_S).folders if name[0] not in "._"]
 
     def look(self, name: str, *, recursive: bool) -> Seen:
         """List a folder of the root.

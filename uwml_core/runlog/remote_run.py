@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,11 +15,13 @@ from uwml_core.runlog.parts import parse_part_name
 from uwml_core.runlog.remote import Mirror, Seen, safe_name
 from uwml_core.runlog.run import Run
 from uwml_core.runlog.runfile import CLOSED_STATUSES, RUN_FILE
-from uwml_core.runlog.schema import TABLES
+from uwml_core.runlog.schema import PROJECTIONS, TABLES
 
-_OPEN_S = 1.0
+# with the two seconds of a page that follows a run, a row is on screen three after it arrived
+_OPEN_S = 0.5
 # a run that has ended changes when it is resumed, compacted or laid out
-_CLOSED_S = 30.0
+_CLOSED_S = 60.0
+_SIDE_BY_SIDE = 16
 _ITEMS_S = 60.0
 
 
@@ -83,12 +86,17 @@ class RemoteRun(Run):
     def _bring(self, name: str) -> None:
         foreign = self._info.foreign
         self._remote.bring(name, lambda seen: _files_of(name, seen, foreign), self._max_age_s)
-        if name in TABLES:
+        # the mirror's layouts may have been computed here
+        if name != PROJECTIONS.name:
             self._remote.tidy(name, name)
 
     def _stamp(self, table: str) -> Sequence[Hashable]:
         seen = self._seen
         return [(name, seen.files[name]) for name in _files_of(table, seen, foreign=True)]
+
+    def _items_version(self) -> Hashable:
+        path = super().items_file()
+        return path and self._mirror.folder(ITEMS_FOLDER).seen(_ITEMS_S).files.get(path.name)
 
     def items_file(self) -> Path | None:
         """As for a local run, the file at hand where it can be reached."""
@@ -141,8 +149,17 @@ def _is_part(name: str, foreign: bool) -> bool:
 
 def remote_runs(mirror: Mirror) -> list[RemoteRun]:
     """Runs in a remote logs folder; those seen last where it is out of reach."""
-    runs = [RemoteRun(mirror, folder.name) for folder in mirror.folders() if folder.listing.read_at]
-    return [run for run in runs if run.exists]
+    runs = [RemoteRun(mirror, name) for name in mirror.names()]
+    with ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="uwml-list") as pool:
+        there = list(pool.map(_is_there, runs))
+    return [run for run, exists in zip(runs, there, strict=True) if exists]
+
+
+def _is_there(run: RemoteRun) -> bool:
+    with contextlib.suppress(OSError):
+        # its run.json, which all of them are sorted by, is fetched here, too
+        return run.exists and bool(run.status)
+    return False
 
 
 def remote_run(mirror: Mirror, run_id: str) -> RemoteRun:

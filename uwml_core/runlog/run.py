@@ -59,8 +59,11 @@ class Run(DescribedRun):
         digest = hashlib.blake2b(repr(described).encode(), digest_size=16)
         for table in TABLES:
             digest.update(repr(self._stamp(table)).encode())
-        digest.update(repr(self._items_stamp()).encode())
+        digest.update(repr(self._items_version()).encode())
         return digest.hexdigest()
+
+    def _items_version(self) -> Hashable:
+        return self._items_stamp()
 
     def _stamp(self, table: str) -> Sequence[Hashable]:
         return stamp(self.path, table)
