@@ -27,5 +27,8 @@ st.navigation(
                 "pages/explain/embedding_map.py", title=_("Embedding map"), icon=":material/bubble_chart:"
             ),
         ],
+        _("Decide"): [
+            st.Page("pages/decide/compare.py", title=_("Compare"), icon=":material/difference:"),
+        ],
     }
 ).run()

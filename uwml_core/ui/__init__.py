@@ -4,6 +4,20 @@ from uwml_core.report.numbers import queries_note
 from uwml_core.ui.assets import ICON, publish_plotly_js
 from uwml_core.ui.balance_controls import BALANCE_CONTROLS, balance_controls
 from uwml_core.ui.card import card
+from uwml_core.ui.compare_cards import (
+    ablation_card,
+    chosen_methods,
+    configuration_card,
+    difference_card,
+    difference_table,
+    methods_line,
+    progress_card,
+)
+from uwml_core.ui.compare_choice import compare_choice
+from uwml_core.ui.compare_empty import choose_runs, empty_comparison, nothing_to_compare, unknown_runs
+from uwml_core.ui.compare_live import follow_runs
+from uwml_core.ui.compare_read import comparison
+from uwml_core.ui.compare_wins import wins_card
 from uwml_core.ui.controls import weighting_controls, weighting_names
 from uwml_core.ui.empty import empty_folder, missing_gaps, missing_table
 from uwml_core.ui.epochs import epoch_choice, progress_of
@@ -47,6 +61,7 @@ from uwml_core.ui.text import guide, headline, note, notes
 __all__ = [
     "BALANCE_CONTROLS",
     "ICON",
+    "ablation_card",
     "balance_controls",
     "balance_steps",
     "balance_table",
@@ -55,11 +70,19 @@ __all__ = [
     "candidates_card",
     "card",
     "catalogue",
+    "choose_runs",
     "chosen_item",
+    "chosen_methods",
+    "compare_choice",
+    "comparison",
+    "configuration_card",
     "controller_validity",
     "current_theme",
     "demo_button",
+    "difference_card",
+    "difference_table",
     "draw_frame",
+    "empty_comparison",
     "empty_folder",
     "epoch_choice",
     "evals",
@@ -68,6 +91,7 @@ __all__ = [
     "follow",
     "follow_clicks",
     "follow_folder",
+    "follow_runs",
     "gap_card",
     "gap_measures",
     "guide",
@@ -84,6 +108,7 @@ __all__ = [
     "map_controls",
     "map_points",
     "map_quality",
+    "methods_line",
     "missing_gaps",
     "missing_table",
     "moment_player",
@@ -91,9 +116,11 @@ __all__ = [
     "neighbors",
     "note",
     "notes",
+    "nothing_to_compare",
     "overview",
     "play_interval",
     "point_card",
+    "progress_card",
     "progress_of",
     "publish_plotly_js",
     "queries_note",
@@ -106,9 +133,11 @@ __all__ = [
     "snapshot",
     "steps",
     "training_numbers",
+    "unknown_runs",
     "weighting_controls",
     "weighting_names",
     "weights_validity",
     "what_if",
     "what_if_table",
+    "wins_card",
 ]
