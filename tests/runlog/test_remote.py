@@ -456,6 +456,12 @@ def test_health_and_bundle_commands_take_urls(
     assert expected <= held
     store.down = True
     capsys.readouterr()
+    # what cannot be fetched is not left out in silence
+    shutil.rmtree(open_run(store.url("/demo")).path / "pairs")
+    later(store)
+    assert main(["bundle", store.url("/demo"), "-o", str(tmp_path / "two.zip")]) == 2
+    assert "the bundle would be incomplete" in capsys.readouterr().err
+    assert not (tmp_path / "two.zip").exists()
     assert main(["health", store.url("/other")]) == 2
     assert "could not be read" in capsys.readouterr().err
 

@@ -79,6 +79,7 @@ def bundle_files(run: Run, choice: BundleChoice) -> list[BundleFile]:
     Raises:
         ValueError: if the run has no run.json of ours.
         SchemaTooNew: if a newer version wrote the run.
+        OSError: if it is remote and some of it cannot be fetched.
     """
     run.refuse_newer()
     if not run.info:
@@ -91,7 +92,10 @@ def bundle_files(run: Run, choice: BundleChoice) -> list[BundleFile]:
     paths += sorted(run.folder(PROJECTIONS.name).glob("*.parquet"))
     paths += sorted(run.folder(NOTES_FOLDER).glob("*.json"))
     files += [BundleFile(f"{RUN_PREFIX}{path.relative_to(run.path).as_posix()}", path) for path in paths]
-    return [*files, *_items(run, choice)]
+    files += _items(run, choice)
+    if (issue := run.out_of_reach()) is not None:
+        raise OSError(f"the bundle would be incomplete: {issue.message}")
+    return files
 
 
 def _items(run: Run, choice: BundleChoice) -> list[BundleFile]:
@@ -133,7 +137,7 @@ def write_bundle(run: Run, target: str | os.PathLike[str], choice: BundleChoice 
     Raises:
         FileExistsError: if the target exists.
         ValueError: if the run has no run.json of ours.
-        OSError: if the target cannot be written.
+        OSError: if the target cannot be written, or a remote run cannot be fetched.
     """
     path = Path(target)
     if path.exists():

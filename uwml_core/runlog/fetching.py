@@ -65,10 +65,15 @@ def fetch_in_order(filesystem: fs.FileSystem, copies: Iterable[Copy]) -> Excepti
     """
     problem: Exception | None = None
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="uwml-fetch") as pool:
-        for copy, result in zip(copies, pool.map(lambda one: _try(filesystem, one), copies), strict=True):
-            problem = problem or (result if isinstance(result, Exception) else None)
+        begun = [(copy, pool.submit(_try, filesystem, copy)) for copy in copies]
+        for copy, future in begun:
+            if problem is not None and future.cancel():
+                continue
+            result = future.result()
             if isinstance(result, Path):
                 _settle(result, copy, keep=problem is None)
+            else:
+                problem = problem or result
     return problem
 
 

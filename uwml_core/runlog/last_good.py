@@ -14,6 +14,7 @@ FAILURES = (OSError, pa.ArrowException)
 
 FIRST_TRIES = 3
 FIRST_DELAY_S = 0.2
+PATIENCE_S = 2.0
 LONGEST_DELAY_S = 30.0
 # a question that takes long is asked more rarely, so that the answers never fill the line
 _PAUSES = 5
@@ -59,12 +60,13 @@ class LastGood(Generic[_Value]):
             self._due = float("-inf")
 
     def _look(self) -> None:
+        end = time.monotonic() + PATIENCE_S
         tries = 1 if self.read_at or self._failures else FIRST_TRIES
         for attempt in range(tries):
-            if attempt:
-                time.sleep(FIRST_DELAY_S * 2**attempt)
-            if self._try():
+            # a store's own client may have tried several times already, which takes seconds
+            if self._try() or time.monotonic() > end:
                 return
+            time.sleep(FIRST_DELAY_S * 2**attempt)
 
     def _try(self) -> bool:
         began = time.monotonic()

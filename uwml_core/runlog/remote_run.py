@@ -107,6 +107,12 @@ class RemoteRun(Run):
             items.bring(name, lambda seen: [name] if name in seen.files else [], _ITEMS_S)
         return path
 
+    def out_of_reach(self) -> HealthIssue | None:
+        """The place that could not be read lately; None where all that was asked for is at hand."""
+        folders = (self._remote, self._mirror.folder(ITEMS_FOLDER))
+        issues = [issue for folder in folders for issue in folder.issues()]
+        return next((issue for issue in issues if issue.kind == "remote"), None)
+
     def health(self) -> tuple[HealthIssue, ...]:
         """As of a local run, of the tables that were fetched; and what cannot be, with the reason."""
         foreign, seen = self._info.foreign, self._seen

@@ -213,6 +213,10 @@ class Run(DescribedRun):
         """``margins`` (histograms) or ``items`` (statistics), merged; see ``rollup_reading.read_rollup``."""
         return read_rollup(self, name)
 
+    def out_of_reach(self) -> HealthIssue | None:
+        """Why something that was asked for is not at hand; None of a local run."""
+        return None
+
     def health(self) -> tuple[HealthIssue, ...]:
         """Everything that is wrong with the files; reads each footer once. Of a remote run those at hand."""
         issues = [self._info.issue] if self._info.issue else []
