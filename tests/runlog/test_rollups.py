@@ -230,6 +230,21 @@ def test_one_query_over_the_files_gives_the_histogram(tmp_path: Path) -> None:
     assert pc.sum(whole["count"]).as_py() == 25 * 16
 
 
+def test_a_filter_over_the_keys_gives_some_of_the_rows(tmp_path: Path) -> None:
+    log = RunLogger(tmp_path, "run", flush_steps=5)
+    log_batches(log, range(25))
+    log.flush()
+    log_batches(log, range(25, 29))
+    run = Run(log.path)
+    assert eventually(lambda: run.table("steps").num_rows == 29)
+    chosen = (pc.field("epoch") == 0) & (pc.field("direction") == "t2i")
+    for name in ("margins", "items"):
+        whole = run.rollup(name)
+        assert run.rollup(name, filter=chosen).equals(whole.filter(chosen))
+        assert 0 < run.rollup(name, filter=chosen).num_rows < whole.num_rows
+    log.close()
+
+
 def test_unknown_rollup_is_named(tmp_path: Path) -> None:
     with RunLogger(tmp_path, "run"):
         pass

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from uwml_core.runlog.listing import Part
 from uwml_core.runlog.rollups import (
@@ -17,11 +18,12 @@ from uwml_core.runlog.rollups import (
     Values,
     count,
     from_table,
+    is_merged,
     joined_values,
     merged,
-    number_column,
     to_table,
 )
+from uwml_core.runlog.values import number_column
 
 if TYPE_CHECKING:
     from uwml_core.runlog.run import Run
@@ -49,7 +51,7 @@ class Recount:
         return count(ROLLUPS[self.rollup], pairs, self.directions, kept)
 
 
-def read_rollup(run: Run, name: str) -> pa.Table:
+def read_rollup(run: Run, name: str, filter: pc.Expression | None = None) -> pa.Table:
     """Rollup of a whole run: rows that agree in their keys are one.
 
     Steps that no rollup covers (logged by an earlier version, or a moment ago, or cut by a resume inside a
@@ -59,6 +61,7 @@ def read_rollup(run: Run, name: str) -> pa.Table:
     Args:
         run: any run, running or without rollups.
         name: ``margins`` or ``items``.
+        filter: pyarrow expression over the keys (epoch, direction, and bin or item_id), pushed down.
 
     Returns:
         Columns of the rollup's schema but for ``SPAN_COLUMNS``, sorted by its keys.
@@ -70,25 +73,31 @@ def read_rollup(run: Run, name: str) -> pa.Table:
         raise ValueError(f"rollup={name!r} is unknown; choose one of {', '.join(ROLLUPS)}")
     rollup, directions = ROLLUPS[name], run.directions
     # the rollups first: what is written meanwhile is then counted from the pairs
-    rows = from_table(rollup, run.table(rollup.spec.name), directions)
-    counted = _stretches(rows)
+    kept = [column.name for column in rollup.spec.columns if column.name not in SPAN_COLUMNS]
+    counted = _stretches(run.map_parts(rollup.spec.name, _spans, columns=SPAN_COLUMNS))
+    whole = run.table(rollup.spec.name, columns=kept, filter=filter)
     recounts = run.map_each(
         "pairs", lambda part: _recount(name, directions, part, counted), columns=PAIR_COLUMNS
     )
-    parts = [rows, *(part for part in recounts if len(part["epoch"]))]
-    whole = merged(rollup, joined_values([{key: part[key] for key in _kept(rows)} for part in parts]))
-    return to_table(rollup, whole, directions).drop_columns(list(SPAN_COLUMNS))
+    late = [to_table(rollup, part, directions).select(kept) for part in recounts if len(part["epoch"])]
+    tables = [whole, *(table if filter is None else table.filter(filter) for table in late)]
+    values = joined_values([from_table(rollup, table, directions) for table in tables])
+    if is_merged(rollup, values):
+        return pa.concat_tables(tables)
+    return to_table(rollup, merged(rollup, values), directions).select(kept)
 
 
-def _kept(names: Iterable[str]) -> list[str]:
-    return [name for name in names if name not in SPAN_COLUMNS]
+def _spans(rows: pa.Table) -> list[tuple[int, ...]]:
+    """Segment, process, first and last step of the stretches in a part."""
+    names = ["segment", "process", "first_step", "step"]
+    found = rows.group_by(names).aggregate([]).select(names).to_pydict()
+    return list(zip(*found.values(), strict=True))
 
 
-def _stretches(rows: Values) -> dict[tuple[int, int], list[_Stretch]]:
+def _stretches(parts: Iterable[list[tuple[int, ...]]]) -> dict[tuple[int, int], list[_Stretch]]:
     """Steps that are counted, by segment and process."""
-    spans = np.stack([rows[name] for name in ("segment", "process", "first_step", "step")])
     found: dict[tuple[int, int], list[_Stretch]] = {}
-    for segment, process, first, last in np.unique(spans, axis=1).T.tolist():
+    for segment, process, first, last in sorted({span for part in parts for span in part}):
         known = found.setdefault((segment, process), [])
         # neighbours are one, so that a part that reaches over both is not read again
         if known and first <= known[-1][1] + 1:

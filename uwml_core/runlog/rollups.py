@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from uwml_core.runlog import columns
 from uwml_core.runlog.schema import ITEM_ROLLUPS, MARGIN_ROLLUPS
 from uwml_core.runlog.tables import Table
+from uwml_core.runlog.values import direction_codes, number_column
 
 BINS = 400
 BINS_PER_COSINE = 100
@@ -30,6 +30,9 @@ PAIR_COLUMNS = ("step", "epoch", "direction", "item_id", *_FLOATS)
 NO_EPOCH = np.iinfo(np.int32).min
 _NOT_FINITE = BINS + 1
 _NULLS = {"epoch": NO_EPOCH, "bin": _NOT_FINITE}
+
+# what an int64 holds
+_MOST_PLACES = 2**62
 
 Directions = tuple[str, str]
 Values = dict[str, NDArray[Any]]
@@ -159,26 +162,49 @@ def count(
     rows["direction"] = direction_codes(pairs, directions)
     if chosen is not None:
         rows = _taken(rows, chosen)
-    rows = _taken(rows, rows["direction"] >= 0)
+    if rows["direction"].min(initial=0) < 0:
+        rows = _taken(rows, rows["direction"] >= 0)
     keys = {name: rows[name] for name in ("epoch", "direction")}
     return merged(rollup, {**keys, **rollup.count(rows)})
 
 
 def merged(rollup: Rollup, rows: Values, within: NDArray[Any] | None = None) -> Values:
     """Rows with equal keys added up, sorted by the keys; only those of equal ``within``, where given."""
-    keys = [*(rows[name] for name in reversed(rollup.keys)), *(() if within is None else (within,))]
-    order = np.lexsort(keys)
-    if not len(order):
+    keys = [*(() if within is None else (within,)), *(rows[name] for name in rollup.keys)]
+    if not len(keys[0]):
         return rows
-    ordered = _taken(rows, order)
-    changes = np.zeros(len(order), np.bool_)
-    changes[0] = True
-    for key in keys:
-        changes[1:] |= np.diff(key[order]) != 0
-    starts = np.flatnonzero(changes)
+    key = _as_one(keys)
+    order = np.argsort(key, kind="stable")
+    ordered, key = _taken(rows, order), key[order]
+    starts = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
     result = rollup.merge(ordered, starts)
     # every other column is the same within a group
     return {name: result.get(name, values[starts]) for name, values in ordered.items()}
+
+
+def is_merged(rollup: Rollup, rows: Values) -> bool:
+    """Whether the rows are sorted by their keys and no two have the same."""
+    keys = [rows[name] for name in rollup.keys]
+    if not len(keys[0]):
+        return True
+    key = _as_one(keys)
+    return bool((key[1:] > key[:-1]).all())
+
+
+def _as_one(keys: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """One key that orders rows as these do, the first before the others.
+
+    In as few bytes as it takes: two are sorted many times faster than eight.
+    """
+    one, span = np.zeros(len(keys[0]), np.int64), 1
+    for key in keys:
+        low, width = int(key.min()), int(key.max()) - int(key.min()) + 1
+        if span * width >= _MOST_PLACES:
+            # the places of those before instead of their values
+            one = np.unique(one, return_inverse=True)[1].astype(np.int64)
+            span = int(one.max()) + 1
+        one, span = one * width + (key - low), span * width
+    return one.astype(np.min_scalar_type(span - 1))
 
 
 def settled(rollup: Rollup, table: pa.Table, directions: Directions) -> pa.Table:
@@ -202,7 +228,9 @@ def settled(rollup: Rollup, table: pa.Table, directions: Directions) -> pa.Table
 
 
 def joined_values(parts: Sequence[Values]) -> Values:
-    """Rows of several under each other."""
+    """Rows of several, one or more, under each other."""
+    if len(parts) == 1:
+        return parts[0]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
@@ -238,7 +266,7 @@ def _valid(name: str, values: NDArray[Any], rows: Values) -> NDArray[np.bool_] |
 def from_table(rollup: Rollup, table: pa.Table, directions: Directions) -> Values:
     """What ``to_table`` was given, without rows of unknown direction."""
     rows: Values = {}
-    for field in rollup.spec.schema(directions):
+    for field in table.schema:
         if field.name == "direction":
             rows[field.name] = direction_codes(table, directions)
         elif pa.types.is_integer(field.type):
@@ -246,29 +274,5 @@ def from_table(rollup: Rollup, table: pa.Table, directions: Directions) -> Value
         else:
             empty = np.inf if field.name == "margin_min" else 0.0
             rows[field.name] = number_column(table, field.name, np.float64, null=empty)
-    return _taken(rows, rows["direction"] >= 0)
-
-
-def number_column(table: pa.Table, name: str, dtype: Any, null: float = np.nan) -> NDArray[Any]:
-    """A numeric column as an array, null replaced."""
-    column = table[name]
-    if column.null_count:
-        column = pc.fill_null(column, pa.scalar(null, column.type))
-    values: NDArray[Any] = column.to_numpy().astype(dtype)
-    return values
-
-
-def direction_codes(table: pa.Table, directions: Directions) -> NDArray[np.int64]:
-    """Position of each row's direction among the two; -1 for another one or null."""
-    known = columns.texts(directions)
-    codes = [_codes(chunk, known) for chunk in table["direction"].chunks]
-    return np.concatenate([np.empty(0, np.int64), *codes])
-
-
-def _codes(chunk: pa.DictionaryArray, known: pa.Array) -> NDArray[np.int64]:
-    place = pc.fill_null(pc.index_in(chunk.dictionary, value_set=known), pa.scalar(-1, pa.int32()))
-    names = np.append(place.to_numpy(), -1).astype(np.int64)
-    # null is the last of the names
-    indices = pc.fill_null(chunk.indices, pa.scalar(len(names) - 1, chunk.indices.type))
-    codes: NDArray[np.int64] = names[indices.to_numpy()]
-    return codes
+    unknown = rows["direction"] < 0
+    return _taken(rows, ~unknown) if unknown.any() else rows

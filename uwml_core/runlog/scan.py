@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 
 from uwml_core.runlog.listing import Part, remember_problem
 from uwml_core.runlog.parts import STEP_NAMED
-from uwml_core.runlog.rollups import direction_codes, number_column
 from uwml_core.runlog.schema import PAIRS
+from uwml_core.runlog.values import direction_codes, number_column
 
 _Result = TypeVar("_Result")
 
