@@ -218,9 +218,13 @@ def test_every_process_goes_on_after_the_folder_vanished(tmp_path: Path) -> None
 PROCESS = """
 import sys
 from tests.runlog.test_several_processes import log_as
+from tests.support.steps import eventually
 from uwml_core.runlog.writer import RunLogger
 with RunLogger(sys.argv[1], "run", rank=int(sys.argv[2]), world_size=3) as log:
     log_as(log, range(30))
+    # processes that train together meet at every step, so none ends before another has begun
+    seen = {rank: (lambda rank=rank: list(log.path.glob(f"pairs/part-0000r{rank}-*"))) for rank in (1, 2)}
+    assert log.rank or all(eventually(found) for found in seen.values())
 """
 
 

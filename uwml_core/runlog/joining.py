@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 
@@ -41,7 +42,7 @@ def join_parts(folder: Path, names: Names, spec: Table, directions: Directions) 
         directions: of the run.
 
     Yields:
-        After each row group.
+        After each row group, and while the disk takes its time.
 
     Returns:
         Rows of the file.
@@ -65,7 +66,7 @@ def join_parts(folder: Path, names: Names, spec: Table, directions: Directions) 
                 rows += group.num_rows
                 yield
         # the only other copies are about to go
-        _to_disk(temporary)
+        yield from _meanwhile(lambda: _to_disk(temporary))
         os.replace(temporary, target)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -120,3 +121,26 @@ def _to_disk(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _meanwhile(slow: Callable[[], None]) -> Iterator[None]:
+    """Do what may take seconds in a thread of its own, so that whoever joins can write in between."""
+    failed: list[OSError] = []
+
+    def work() -> None:
+        try:
+            slow()
+        except OSError as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=work, name="uwml-runlog-disk", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:
+        # the interpreter ends and makes no threads any more
+        work()
+    while thread.is_alive():
+        thread.join(0.005)
+        yield
+    if failed:
+        raise failed[0]
