@@ -2,7 +2,7 @@ import streamlit as st
 
 from uwml_core import ui
 from uwml_core.analysis.loss_settings import loss_unit
-from uwml_core.analysis.modal_balance import balance_headline, lag_mark, modal_balance, updates_note
+from uwml_core.analysis.modal_balance import balance_headline, lag_mark, updates_note
 from uwml_core.analysis.training import phase_bands
 from uwml_core.figures import modal_balance as figures
 from uwml_core.i18n import _
@@ -14,7 +14,7 @@ run = ui.begin_page(
 
 
 def body(run: Run) -> None:
-    directions, theme, steps, lag = run.directions, ui.current_theme(), ui.balance_steps(run), ui.lag(run)
+    directions, theme, lag = run.directions, ui.current_theme(), ui.lag(run)
     if lag.first_step is None:
         ui.missing_gaps(run)
         return
@@ -23,14 +23,14 @@ def body(run: Run) -> None:
     with right, st.container(border=True, key="card-controls"):
         before, after = ui.balance_controls(ui.loss_in_use(run), run.run_id)
 
-    balance = modal_balance(steps, before, after, directions)
+    balance = ui.balance(run, before, after)
     with top:
         ui.headline(balance_headline(lag, balance, after, directions))
     with left:
         lines = balance.lines
         figure = figures.balance_figure(
-            lines.frame, balance.updates, theme, directions=directions, bands=phase_bands(steps),
-            since=lag_mark(lag), height=430,
+            lines.frame, balance.updates, theme, directions=directions, height=430,
+            bands=ui.kept(run, "bands", phase_bands, ui.balance_steps(run)), since=lag_mark(lag),
         )  # fmt: skip
         notes = (
             _("Open-loop replay: other weights would have led to other gaps, which no replay can know"),

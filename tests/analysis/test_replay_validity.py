@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from tests.support.parts import split_table
 from tests.support.synthetic import make_run
 from uwml_core.analysis.controller_log import balance_columns, controller_log
 from uwml_core.analysis.loss_settings import loss_config
@@ -80,8 +81,7 @@ def test_what_cannot_be_checked_is_said(tmp_path):
 
 def test_missing_steps_are_counted(tmp_path):
     folder = make_run(tmp_path, steps=160, epochs=2)
-    parts = sorted((folder / "steps").glob("*.parquet"))
-    parts[1].unlink()
+    split_table(folder, "steps", 60, 90)[1].unlink()
     log, check = checked(folder)
     assert check.ok is None
     assert check.missing_steps == 160 - len(log.step) > 0

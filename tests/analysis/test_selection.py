@@ -1,13 +1,11 @@
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from tests.support.parts import split_table
 from tests.support.synthetic import make_run
 from uwml_core.analysis.selection import PREVIEW_COLUMNS, select_steps
-from uwml_core.runlog.parts import part_name, write_parquet
 from uwml_core.runlog.reader import open_run
-from uwml_core.runlog.schema import PAIRS
 
 
 def steps(n, batch=10):
@@ -81,14 +79,10 @@ def test_too_many_rows_to_draw_from_are_pooled():
 
 def test_parts_outside_the_span_are_not_opened(tmp_path):
     run = open_run(make_run(tmp_path, epochs=4, steps_per_epoch=50))
-    (whole,), rows = run.parts("pairs"), run.table("pairs")
     selection = select_steps(run.frame("steps"), 3, max_rows=300)
-    write_parquet(rows.filter(pc.field("step") >= 150), whole.path.with_name(part_name(0, 150, 199)), PAIRS)
-    whole.path.rename(whole.path.with_name(part_name(0, 0, 149)))
+    other, _newest = split_table(run.path, "pairs", 150)
     # whole at both ends, and nothing in between
-    whole.path.with_name(part_name(0, 0, 149)).write_bytes(
-        b"PAR1" + bytes(4) + (4).to_bytes(4, "little") + b"PAR1"
-    )
+    other.write_bytes(b"PAR1" + bytes(4) + (4).to_bytes(4, "little") + b"PAR1")
     pairs = run.table("pairs", columns=list(PREVIEW_COLUMNS), filter=selection.filter, steps=selection.span)
     assert sorted(set(pairs["step"].to_pylist())) == selection.steps.tolist()
     assert (

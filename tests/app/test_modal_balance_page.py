@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from tests.support.parts import split_table
 from tests.support.synthetic import make_run
 from uwml_core.weighting import UWMLConfig
 
@@ -274,7 +275,7 @@ def test_foreign_run_is_drawn_and_cannot_be_checked(open_page: Callable[..., Any
 
 def test_lost_part_is_told_and_the_check_refused(open_page: Callable[..., Any], tmp_path: Path) -> None:
     folder = make_run(tmp_path, steps=160, epochs=2)
-    sorted((folder / "steps").glob("*.parquet"))[1].unlink()
+    split_table(folder, "steps", 60, 90)[1].unlink()
     opened = open_page(MODAL_BALANCE, tmp_path)
     assert not opened.failures
     assert "steps are missing from the log" in opened.text
@@ -304,7 +305,7 @@ def test_sliders_stay_where_they_are_while_the_run_grows(
 ) -> None:
     make_run(tmp_path / "later", steps=120, epochs=2)
     folder = make_run(tmp_path / "logs", steps=120, epochs=2, status="running")
-    parts = sorted((folder / "steps").glob("*.parquet"))
+    parts = split_table(folder, "steps", 80)
     parts[-1].rename(tmp_path / parts[-1].name)
     opened = open_page(MODAL_BALANCE, tmp_path / "logs")
     opened.app.slider(key="window").set_value(30).run()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -36,57 +35,90 @@ class Lines:
     note: str
 
 
-def gap_and_weight_lines(
-    log: ControllerLog,
-    weights: Mapping[str, np.ndarray],
-    configs: tuple[UWMLConfig, UWMLConfig],
-    directions: tuple[str, str],
-    max_points: int,
-) -> Lines:
-    """Gap of each step and over both windows, and the weights, of both directions.
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """A quantity of both directions, decimated to what is drawn.
+
+    Attributes:
+        values: before decimation, ``[n, 2]``.
+        points: of each direction that has any: position of the direction, steps, epochs, values and what
+            they rest on.
+        shown, total, broken: points that are drawn, that there are, and that are not finite.
+    """
+
+    values: np.ndarray
+    points: tuple[tuple[np.ndarray, ...], ...]
+    shown: int
+    total: int
+    broken: int
+
+
+def drawn(log: ControllerLog, values: np.ndarray, n: np.ndarray, max_points: int) -> Drawn:
+    """Decimate a quantity.
 
     Args:
         log: the logged steps.
-        weights: ``before`` and ``after``, each ``[n, 2]``.
-        configs: the parameters in use and the ones tried.
-        directions: the run's directions.
-        max_points: most points per line.
+        values: ``[n, 2]``.
+        n: what each value rests on, ``[n]``.
+        max_points: most points per direction.
     """
-    lines = [_Line("gap", "raw", log.gap, log.pairs)]
-    windows = {when: config.window for when, config in zip(("before", "after"), configs, strict=True)}
-    means = {when: window_means(log.gap, window) for when, window in windows.items()}
-    lines += [
-        _Line("gap", when, *means[when]) for when in _shown({w: mean for w, (mean, _n) in means.items()})
-    ]
-    for when in _shown(weights):
-        rows = DirectionController.from_config(configs[when == "after"]).update_rows(log.gap)
-        updates = np.searchsorted(rows, np.arange(len(log.step)), side="right")
-        lines.append(_Line("weight", when, weights[when], updates))
-    return _decimated(lines, log, directions, max_points)
+    points, shown, total, broken = [], 0, 0, 0
+    for code, value in enumerate(values.T):
+        if np.isnan(value).all():
+            continue
+        kept = decimate(log.step, value, max_points)
+        rows = np.sort(np.concatenate([kept.kept, kept.nonfinite]))
+        points.append((np.full(len(rows), code), log.step[rows], log.epoch[rows], value[rows], n[rows]))
+        shown, total = shown + len(kept.kept), total + kept.total
+        broken += kept.nonfinite_total
+    return Drawn(values, tuple(points), shown, total, broken)
 
 
-def contribution_lines(
-    log: ControllerLog,
-    weights: Mapping[str, np.ndarray],
-    directions: tuple[str, str],
-    max_points: int,
-) -> Lines:
-    """What each direction adds to the loss, in its unit and in percent of it; rolling means over steps.
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """What one controller does: the mean gap that it sees, its weights, and what follows for the loss."""
+
+    gap: Drawn
+    weight: Drawn
+    contribution: Drawn
+    share: Drawn
+
+
+def side(
+    log: ControllerLog, weight: np.ndarray, config: UWMLConfig, max_points: int, known: Side | None = None
+) -> Side:
+    """Draw what one controller does.
 
     Args:
-        log, weights, directions, max_points: as for ``gap_and_weight_lines``.
+        log: the logged steps.
+        weight: its weights, ``[n, 2]``.
+        config: its parameters.
+        max_points: most points per line.
+        known: side of a controller with the same window, whose mean gaps are the same.
     """
-    quantities = {
-        "contribution": {when: weight * log.loss for when, weight in weights.items()},
-        "share": {when: share_of_loss(log, weight) for when, weight in weights.items()},
-    }
-    window = max(1, len(log.step) // 50)
-    lines = [
-        _Line(quantity, when, *window_means(values[when], window))
-        for quantity, values in quantities.items()
-        for when in _shown(values)
-    ]
-    return _decimated(lines, log, directions, max_points)
+    rows = DirectionController.from_config(config).update_rows(log.gap)
+    updates = np.searchsorted(rows, np.arange(len(log.step)), side="right")
+    smooth = max(1, len(log.step) // 50)
+    quantities = {"contribution": weight * log.loss, "share": share_of_loss(log, weight)}
+    return Side(
+        gap=known.gap if known else drawn(log, *window_means(log.gap, config.window), max_points),
+        weight=drawn(log, weight, updates, max_points),
+        **{
+            name: drawn(log, *window_means(values, smooth), max_points) for name, values in quantities.items()
+        },
+    )
+
+
+def gap_and_weight_lines(raw: Drawn, before: Side, after: Side, directions: tuple[str, str]) -> Lines:
+    """Gap of each step and over both windows, and the weights, of both directions."""
+    lines = [("gap", "raw", raw), *_both("gap", before.gap, after.gap)]
+    return _lines([*lines, *_both("weight", before.weight, after.weight)], directions)
+
+
+def contribution_lines(before: Side, after: Side, directions: tuple[str, str]) -> Lines:
+    """What each direction adds to the loss, in its unit and in percent of it; rolling means over steps."""
+    lines = _both("contribution", before.contribution, after.contribution)
+    return _lines([*lines, *_both("share", before.share, after.share)], directions)
 
 
 def share_of_loss(log: ControllerLog, weight: np.ndarray) -> np.ndarray:
@@ -100,33 +132,27 @@ def share_of_loss(log: ControllerLog, weight: np.ndarray) -> np.ndarray:
     return share
 
 
-def _shown(values: Mapping[str, np.ndarray]) -> list[str]:
-    same = np.array_equal(values["before"], values["after"], equal_nan=True)
-    return ["after"] if same else ["before", "after"]
+_Line = tuple[str, str, Drawn]
 
 
-class _Line(NamedTuple):
-    quantity: str
-    line: str
-    values: np.ndarray
-    n: np.ndarray
+def _both(quantity: str, before: Drawn, after: Drawn) -> list[_Line]:
+    same = before is after or np.array_equal(before.values, after.values, equal_nan=True)
+    lines = [(quantity, "before", before), (quantity, "after", after)]
+    return lines[1:] if same else lines
 
 
-def _decimated(lines: list[_Line], log: ControllerLog, directions: tuple[str, str], max_points: int) -> Lines:
+def _lines(lines: list[_Line], directions: tuple[str, str]) -> Lines:
     parts: list[tuple[np.ndarray, ...]] = [tuple(np.empty(0) for _column in range(7))]
-    shown, total, bad = 0, 0, 0
-    for line in lines:
-        for code, value in enumerate(line.values.T):
-            if np.isnan(value).all():
-                continue
-            kept = decimate(log.step, value, max_points)
-            rows = np.sort(np.concatenate([kept.kept, kept.nonfinite]))
-            codes = (QUANTITIES.index(line.quantity), LINES.index(line.line), code)
-            labels = [np.full(len(rows), number) for number in codes]
-            parts.append((*labels, log.step[rows], log.epoch[rows], value[rows], line.n[rows]))
-            shown, total, bad = shown + len(kept.kept), total + kept.total, bad + kept.nonfinite_total
+    for quantity, line, what in lines:
+        codes = (QUANTITIES.index(quantity), LINES.index(line))
+        for columns in what.points:
+            labels = [np.full(len(columns[0]), number) for number in codes]
+            parts.append((*labels, *columns))
+    shown, total, broken = (
+        sum(getattr(what, name) for *_names, what in lines) for name in ("shown", "total", "broken")
+    )
     text = _("{shown} of {total} points").format(shown=f"{shown:,}", total=f"{total:,}")
-    return Lines(_frame(parts, directions), clauses([text, marked(bad)]))
+    return Lines(_frame(parts, directions), clauses([text, marked(broken)]))
 
 
 def _frame(parts: list[tuple[np.ndarray, ...]], directions: tuple[str, str]) -> pd.DataFrame:

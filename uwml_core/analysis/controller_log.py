@@ -105,18 +105,23 @@ def window_means(gap: np.ndarray, window: int) -> tuple[np.ndarray, np.ndarray]:
         [[1.0, 0.0], [1.0, 0.0], [1.5, 0.5], [3.0, 1.5]]
     """
     usable = finite_rows(gap)
+    taken = gap if usable.all() else gap[usable]
+    means, n = _sliding_means(taken, window), np.minimum(np.arange(1, len(taken) + 1), window)
+    if len(taken) == len(gap):
+        return means, n
     last = np.cumsum(usable)
-    first = np.maximum(last - window, 0)
-    n = last - first
-    means = [_sliding_mean(column, first, last) for column in gap[usable].T]
-    return np.column_stack(means), n
+    return np.vstack([[np.nan, np.nan], means])[last], np.concatenate([[0], n])[last]
 
 
-def _sliding_mean(taken: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+def _sliding_means(taken: np.ndarray, window: int) -> np.ndarray:
     if not len(taken):
-        return np.full(len(last), np.nan)
+        return np.empty((0, 2))
     # Sums of deviations keep the digits that sums of many raw values would lose.
-    sums = np.concatenate([[0.0], np.cumsum(taken - taken.mean())])
-    n = last - first
-    mean = taken.mean() + (sums[last] - sums[first]) / np.maximum(n, 1)
-    return np.where(n > 0, mean, np.nan)
+    middle = taken.mean(axis=0)
+    sums = np.cumsum(taken - middle, axis=0)
+    means = sums.copy()
+    means[window:] -= sums[:-window]
+    means[window:] /= window
+    first = means[:window]
+    first /= np.arange(1, len(first) + 1)[:, None]
+    return np.asarray(means + middle)

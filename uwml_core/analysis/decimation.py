@@ -57,10 +57,12 @@ def decimate(x: np.ndarray, y: np.ndarray, max_points: int = 2000) -> Decimation
         raise ValueError(f"x has {len(x)} rows and y has {len(y)}; expected equal lengths")
     if max_points < 8:
         raise ValueError(f"max_points={max_points} is too few; expected at least 8")
-    finite, other = split_finite(np.asarray(y, dtype=np.float64) + 0.0 * np.asarray(x, dtype=np.float64))
+    y = np.asarray(y, dtype=np.float64)
+    finite, other = split_finite(y if x.dtype.kind in "iu" else y + 0.0 * np.asarray(x, dtype=np.float64))
     kept = finite
     if len(finite) > max_points:
-        kept = finite[_extremes(np.asarray(y, dtype=np.float64)[finite], max_points)]
+        kept = _extremes(y[finite], max_points) if len(other) else _extremes(y, max_points)
+        kept = finite[kept]
     return Decimation(kept, _thin(other, max_points // 4), len(y), len(other))
 
 

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from uwml_core.analysis.balance_lines import Lines, contribution_lines, gap_and_weight_lines, share_of_loss
+from uwml_core.analysis.balance_lines import (
+    Drawn,
+    Lines,
+    Side,
+    contribution_lines,
+    drawn,
+    gap_and_weight_lines,
+    share_of_loss,
+    side,
+)
 from uwml_core.analysis.controller_log import ControllerLog, controller_log
 from uwml_core.analysis.jitter import jitter
 from uwml_core.analysis.lag import Lag
@@ -24,7 +33,6 @@ CONTROLLER_PARAMETERS = (
     "sensitivity",
     "min_weight",
 )
-_BOTH = ("before", "after")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +62,56 @@ class Balance:
     unchanged: bool
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BalanceInUse:
+    """What every replay starts from; the same whatever is tried.
+
+    Attributes:
+        log: the logged steps.
+        weight: logged weights, or those of ``config`` where none were logged, ``[n, 2]``.
+        raw: gap of each step.
+        side: what the controller in use does.
+        summary: its columns of ``Balance.summary``, by direction.
+        config: the parameters in use.
+        directions: the run's directions.
+        max_points: most points per line.
+    """
+
+    log: ControllerLog
+    weight: np.ndarray
+    raw: Drawn
+    side: Side
+    summary: list[dict[str, object]]
+    config: UWMLConfig
+    directions: tuple[str, str]
+    max_points: int
+
+
+def balance_in_use(
+    steps: pd.DataFrame, config: UWMLConfig, directions: tuple[str, str], *, max_points: int = 1200
+) -> BalanceInUse:
+    """Look at the logged gaps and weights.
+
+    Args:
+        steps: frame of the table ``steps`` with ``controller_log.balance_columns``, in step order.
+        config: the parameters in use.
+        directions: the run's directions.
+        max_points: most points per line.
+    """
+    log = controller_log(steps, directions)
+    weight = log.weight if log.has_weights else replay_controller(log.gap, config)
+    return BalanceInUse(
+        log=log,
+        weight=weight,
+        raw=drawn(log, log.gap, log.pairs, max_points),
+        side=side(log, weight, config, max_points),
+        summary=_summary(log, weight, config, "before"),
+        config=config,
+        directions=directions,
+        max_points=max_points,
+    )
+
+
 def modal_balance(
     steps: pd.DataFrame,
     before: UWMLConfig,
@@ -62,29 +120,37 @@ def modal_balance(
     *,
     max_points: int = 1200,
 ) -> Balance:
+    """``try_controller`` on gaps that are looked at once; arguments as for ``balance_in_use``."""
+    return try_controller(balance_in_use(steps, before, directions, max_points=max_points), after)
+
+
+def try_controller(before: BalanceInUse, after: UWMLConfig) -> Balance:
     """Replay the logged gaps with other parameters.
 
-    ``before`` are the logged weights, or those that ``before`` would have given where none were logged.
+    ``before`` are the logged weights, or those that its parameters would have given where none were logged.
     The replay is open-loop: the logged gaps stay as they are, whatever the weights.
 
     Args:
-        steps: frame of the table ``steps`` with ``controller_log.balance_columns``, in step order.
-        before: the parameters in use.
+        before: the logged gaps, the weights and the parameters in use.
         after: the parameters to try.
-        directions: the run's directions.
-        max_points: most points per line.
     """
-    log = controller_log(steps, directions)
-    replayed = replay_controller(log.gap, after)
-    logged = log.weight if log.has_weights else replay_controller(log.gap, before)
-    weights = {"before": logged, "after": replayed}
+    log, directions = before.log, before.directions
+    weight = replay_controller(log.gap, after)
+    known = before.side if after.window == before.config.window else None
+    tried = side(log, weight, after, before.max_points, known)
+    rows = [
+        {"direction": direction, "steps": int(log.usable.sum()), **was, **now}
+        for direction, was, now in zip(
+            directions, before.summary, _summary(log, weight, after, "after"), strict=True
+        )
+    ]
     return Balance(
         log=log,
-        lines=gap_and_weight_lines(log, weights, (before, after), directions, max_points),
-        contributions=contribution_lines(log, weights, directions, max_points),
+        lines=gap_and_weight_lines(before.raw, before.side, tried, directions),
+        contributions=contribution_lines(before.side, tried, directions),
         updates=_updates(log, after),
-        summary=_summary(log, weights, {"before": before, "after": after}, directions),
-        unchanged=_same_controller(before, after),
+        summary=pd.DataFrame(rows),
+        unchanged=_same_controller(before.config, after),
     )
 
 
@@ -108,32 +174,27 @@ def updates_note(updates: pd.DataFrame) -> str:
 
 
 def _summary(
-    log: ControllerLog,
-    weights: dict[str, np.ndarray],
-    configs: dict[str, UWMLConfig],
-    directions: tuple[str, str],
-) -> pd.DataFrame:
-    rows: list[dict[str, object]] = [{"direction": d, "steps": int(log.usable.sum())} for d in directions]
-    for when in _BOTH:
-        moves = jitter(weights[when])
-        updates = len(DirectionController.from_config(configs[when]).update_rows(log.gap))
-        share = share_of_loss(log, weights[when])
-        for column, row in enumerate(rows):
-            weight, part = _finite(weights[when][:, column]), _finite(share[:, column])
-            values = {
-                "weight_last": weight[-1] if len(weight) else np.nan,
-                "weight_mean": _mean(weight),
-                "weight_sd": _sd(weight),
-                "jitter": moves.per_100_steps,
-                "jitter_sd": moves.sd,
-                "jitter_stretches": moves.stretches,
-                "share_mean": _mean(part),
-                "share_sd": _sd(part),
-                "share_steps": len(part),
-                "updates": updates,
-            }
-            row |= {f"{name}_{when}": value for name, value in values.items()}
-    return pd.DataFrame(rows)
+    log: ControllerLog, weights: np.ndarray, config: UWMLConfig, when: str
+) -> list[dict[str, object]]:
+    moves = jitter(weights)
+    updates = len(DirectionController.from_config(config).update_rows(log.gap))
+    share, rows = share_of_loss(log, weights), []
+    for column in range(weights.shape[1]):
+        weight, part = _finite(weights[:, column]), _finite(share[:, column])
+        values: dict[str, object] = {
+            "weight_last": weight[-1] if len(weight) else np.nan,
+            "weight_mean": _mean(weight),
+            "weight_sd": _sd(weight),
+            "jitter": moves.per_100_steps,
+            "jitter_sd": moves.sd,
+            "jitter_stretches": moves.stretches,
+            "share_mean": _mean(part),
+            "share_sd": _sd(part),
+            "share_steps": len(part),
+            "updates": updates,
+        }
+        rows.append({f"{name}_{when}": value for name, value in values.items()})
+    return rows
 
 
 def _finite(values: np.ndarray) -> np.ndarray:

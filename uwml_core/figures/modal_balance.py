@@ -9,7 +9,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from uwml_core.analysis.text import fixed
-from uwml_core.figures.frame import canvas, finite_span, floats, say_empty
+from uwml_core.figures.draft import Draft
+from uwml_core.figures.frame import finite_span, floats, say_empty
 from uwml_core.figures.overlays import add_broken, add_phases
 from uwml_core.figures.step_panels import Panel, fit_panel, fit_steps, step_panels
 from uwml_core.figures.theme import Theme, fade
@@ -44,7 +45,7 @@ def balance_figure(
         height: pixels.
     """
     if lines.empty:
-        return say_empty(canvas(theme, height=height), theme)
+        return say_empty(Draft(theme, height=height), theme).figure()
     gap = _("cosine · pale: each step · line: mean over the window")
     weight = _("ticks: updates of the controller")
     titles = [(_("Mean margin"), gap + _ghost_note(lines, "gap"))]
@@ -61,7 +62,7 @@ def balance_figure(
     _add_updates(figure, bottom, updates, theme)
     _add_moment(figure, [top, bottom], since, theme)
     fit_steps(figure, lines["step"].to_numpy())
-    return figure
+    return figure.figure()
 
 
 def contributions_figure(
@@ -77,7 +78,7 @@ def contributions_figure(
         height: pixels.
     """
     if lines.empty:
-        return say_empty(canvas(theme, height=height), theme, _("No loss per direction logged"))
+        return say_empty(Draft(theme, height=height), theme, _("No loss per direction logged")).figure()
     below = f"{unit}{_ghost_note(lines, 'contribution')}".removeprefix(" · ")
     titles = [(_("Weight × loss"), below), (_("Share of the loss"), "%")]
     figure, (top, bottom) = step_panels(theme, titles, height=height)
@@ -88,7 +89,7 @@ def contributions_figure(
     fit_panel(figure, bottom, finite_span(share["value"].to_numpy(), np.array(_LEAST_SHARES)), ends)
     _add_level(figure, bottom, 50.0, theme)
     fit_steps(figure, lines["step"].to_numpy())
-    return figure
+    return figure.figure()
 
 
 def _ghost_note(lines: pd.DataFrame, quantity: str) -> str:
@@ -97,7 +98,7 @@ def _ghost_note(lines: pd.DataFrame, quantity: str) -> str:
 
 
 def _add_lines(
-    figure: go.Figure,
+    figure: Draft,
     panel: Panel,
     rows: pd.DataFrame,
     theme: Theme,
@@ -106,19 +107,17 @@ def _add_lines(
     decimals: int,
 ) -> list[tuple[str, float, str]]:
     groups = dict(list(rows[np.isfinite(rows["value"])].groupby(["line", "direction"], observed=True)))
-    traces, ends = [], []
+    ends = []
     for line in ("raw", "before", "after"):
         for direction in directions[::-1]:
             mine = groups.get((line, direction))
             if mine is None:
                 continue
             color = theme.direction(direction, directions)
-            traces.append(_trace(mine, line, direction, color, panel))
+            figure.add_trace(_trace(mine, line, direction, color, panel))
             if line == "after":
                 last = float(mine["value"].iloc[-1])
                 ends.append((f"{direction} {fixed(last, decimals)}", last, color))
-    # As plain dictionaries, which are checked once instead of twice.
-    figure.add_traces(traces)
     return ends
 
 
@@ -157,33 +156,39 @@ def _hover(quantity: str, line: str, direction: str) -> str:
     return f"<b>{direction}</b>{when} %{{y:{form}}}, {basis}<br>{place}<extra></extra>"
 
 
-def _add_level(figure: go.Figure, panel: Panel, value: float, theme: Theme) -> None:
+def _add_level(figure: Draft, panel: Panel, value: float, theme: Theme) -> None:
     line = {"color": theme.muted, "width": 1, "dash": "dot"}
     figure.add_shape(
         type="line", xref="paper", yref=panel.y, x0=0, x1=1, y0=value, y1=value, line=line, layer="below"
     )
 
 
-def _add_updates(figure: go.Figure, panel: Panel, updates: pd.DataFrame, theme: Theme) -> None:
+def _add_updates(figure: Draft, panel: Panel, updates: pd.DataFrame, theme: Theme) -> None:
     shown = updates[updates["shown"]]
     if shown.empty:
         return
     figure.add_trace(
-        go.Scatter(
-            x=floats(shown["step"]),
-            y=np.zeros(len(shown), np.float32),
-            xaxis=panel.x,
-            yaxis=panel.edge,
-            mode="markers",
-            name=_("updates"),
-            marker={"symbol": "line-ns-open", "size": 6, "color": theme.muted, "line": {"width": 1}},
-            hovertemplate=_("update at step %{x:,}") + "<extra></extra>",
-            cliponaxis=False,
-        )
+        {
+            "type": "scatter",
+            "x": floats(shown["step"]),
+            "y": np.zeros(len(shown), np.float32),
+            "xaxis": panel.x,
+            "yaxis": panel.edge,
+            "mode": "markers",
+            "name": _("updates"),
+            "marker": {
+                "symbol": "line-ns-open",
+                "size": 6,
+                "color": theme.muted,
+                "line": {"width": 1},
+            },
+            "hovertemplate": _("update at step %{x:,}") + "<extra></extra>",
+            "cliponaxis": False,
+        }
     )
 
 
-def _add_moment(figure: go.Figure, panels: list[Panel], since: tuple[int, str] | None, theme: Theme) -> None:
+def _add_moment(figure: Draft, panels: list[Panel], since: tuple[int, str] | None, theme: Theme) -> None:
     if since is None:
         return
     step, name = since

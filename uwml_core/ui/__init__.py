@@ -41,6 +41,7 @@ from uwml_core.ui.page import begin_folder_page, begin_page, current_theme
 from uwml_core.ui.player import moment_player, play_interval
 from uwml_core.ui.point_card import chosen_item, point_card
 from uwml_core.ui.read import (
+    balance,
     balance_steps,
     controller_validity,
     evals,
@@ -62,6 +63,7 @@ __all__ = [
     "BALANCE_CONTROLS",
     "ICON",
     "ablation_card",
+    "balance",
     "balance_controls",
     "balance_steps",
     "balance_table",

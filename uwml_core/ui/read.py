@@ -15,6 +15,7 @@ from uwml_core.analysis.controller_log import balance_columns, controller_log
 from uwml_core.analysis.lag import Lag, find_lag
 from uwml_core.analysis.loss_settings import loss_config
 from uwml_core.analysis.margins import margin_histogram
+from uwml_core.analysis.modal_balance import Balance, BalanceInUse, balance_in_use, try_controller
 from uwml_core.analysis.pooled import PooledMargins, compare_pooled, pooled_margins
 from uwml_core.analysis.replay_validity import ReplayCheck, replay_validity
 from uwml_core.analysis.runs import LAST_STEP_COLUMNS, last_step, run_row, runs_table
@@ -62,6 +63,17 @@ def balance_steps(run: Run) -> pd.DataFrame:
 def lag(run: Run) -> Lag:
     """Which direction lags."""
     return _lag(str(run.path), version_of(run), _run=run)
+
+
+def balance(run: Run, before: UWMLConfig, after: UWMLConfig) -> Balance:
+    """What another controller would have done on the run's gaps.
+
+    Args:
+        run: the run.
+        before: the parameters in use, which the run's version implies.
+        after: the parameters to try.
+    """
+    return try_controller(_balance(str(run.path), version_of(run), _run=run, _config=before), after)
 
 
 def controller_validity(run: Run) -> ReplayCheck:
@@ -160,6 +172,11 @@ def _row(path: str, version: Hashable, language: str, *, _run: Run) -> dict[str,
 @st.cache_data(max_entries=16, show_spinner=False)
 def _lag(path: str, version: Hashable, *, _run: Run) -> Lag:
     return find_lag(controller_log(balance_steps(_run), _run.directions))
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _balance(path: str, version: Hashable, *, _run: Run, _config: UWMLConfig) -> BalanceInUse:
+    return balance_in_use(balance_steps(_run), _config, _run.directions)
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
