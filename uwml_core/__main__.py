@@ -21,6 +21,7 @@ COMMANDS = (
     "import",
     "health",
     "compact",
+    "convert",
 )
 # a keyword can name no module
 _MODULES = {"import": "import_bundle"}
