@@ -12,7 +12,7 @@ run = ui.begin_page(
 
 
 def body(run: Run) -> None:
-    theme, gaps = ui.current_theme(), ui.gap_measures(run)
+    theme, (gaps, rest) = ui.current_theme(), ui.gap_measures(run)
     ui.headline(map_headline(gaps))
     left, right = st.container(key="map-and-item").columns([5, 3], gap="small")
     with left:
@@ -21,7 +21,7 @@ def body(run: Run) -> None:
     modalities = snapshot.named(run.modalities)
     with right:
         with st.container(border=True, key="card-controls", gap="small"):
-            layout = ui.layout_choice(run)
+            layout = ui.layout_choice(run, step)
             view = ui.map_controls(run, snapshot)
         points = ui.map_points(run, step, layout.frame, layout.name)
         neighbors = neighbors_across(snapshot, modalities, -1 if item is None else item)
@@ -30,10 +30,11 @@ def body(run: Run) -> None:
         quality = ui.map_quality(run, step, layout.frame, layout.name)
         ui.map_card(points, layout, view, item, quality, modalities=modalities, theme=theme)
         with st.container(key="below-the-item"):
-            ui.gap_card(gaps, step, modalities=modalities, theme=theme)
+            ui.gap_card(gaps, step, modalities=modalities, theme=theme, rest=rest)
 
 
 ui.follow(run, body, every=ui.play_interval())
+ui.measure_rest(run)
 ui.guide(
     _("Each item is two points, one per modality. Pairs that the model has learned lie close together."),
     _("UMAP keeps neighborhoods: who is near whom. Distances between clusters and their sizes mean little."),

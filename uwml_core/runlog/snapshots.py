@@ -69,7 +69,7 @@ def snapshots_in(table: pa.Table) -> list[Snapshot]:
 
 def read_snapshot(run: Run, step: int) -> Snapshot | None:
     """The snapshot of a step; None where there is none."""
-    found = snapshots_in(run.table("snapshots", filter=pc.field("step") == step))
+    found = snapshots_in(run.table("snapshots", filter=pc.field("step") == step, steps=(step, step)))
     return found[0] if found else None
 
 

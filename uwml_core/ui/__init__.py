@@ -35,7 +35,15 @@ from uwml_core.ui.links import run_links
 from uwml_core.ui.live import follow, follow_folder
 from uwml_core.ui.map_card import map_card
 from uwml_core.ui.map_controls import map_controls
-from uwml_core.ui.map_read import gap_measures, items_of, map_points, map_quality, moments_of, snapshot
+from uwml_core.ui.map_read import (
+    gap_measures,
+    items_of,
+    map_points,
+    map_quality,
+    measure_rest,
+    moments_of,
+    snapshot,
+)
 from uwml_core.ui.numbers import balance_table, training_numbers, what_if_table
 from uwml_core.ui.page import begin_folder_page, begin_page, current_theme
 from uwml_core.ui.player import moment_player, play_interval
@@ -111,6 +119,7 @@ __all__ = [
     "map_points",
     "map_quality",
     "methods_line",
+    "measure_rest",
     "missing_gaps",
     "missing_table",
     "moment_player",

@@ -13,7 +13,9 @@ from uwml_core.ui.text import guide_formulas
 HEIGHT = 330
 
 
-def gap_card(gaps: pd.DataFrame, step: int, *, modalities: tuple[str, str], theme: Theme) -> None:
+def gap_card(
+    gaps: pd.DataFrame, step: int, *, modalities: tuple[str, str], theme: Theme, rest: int = 0
+) -> None:
     """Draw the measures from snapshot to snapshot, and below what each one is.
 
     Args:
@@ -21,6 +23,7 @@ def gap_card(gaps: pd.DataFrame, step: int, *, modalities: tuple[str, str], them
         step: snapshot to mark.
         modalities: names of both.
         theme: colours.
+        rest: snapshots that are still to be measured.
     """
     figure = gap_measures_figure(gaps, theme, modalities=modalities, step=step, height=HEIGHT)
     card(
@@ -29,6 +32,7 @@ def gap_card(gaps: pd.DataFrame, step: int, *, modalities: tuple[str, str], them
         gaps,
         _("A gap is not in itself a fault: closing it changes recall little."),
         _counts(gaps),
+        _still(gaps, rest),
         key="gap",
         height=HEIGHT,
     )
@@ -55,3 +59,11 @@ def _counts(gaps: pd.DataFrame) -> str:
     return _("n = {n} items, of uniformity {sampled}").format(
         n=f"{int(n['alignment']):,}", sampled=f"{int(n['uniformity']):,}"
     )
+
+
+def _still(gaps: pd.DataFrame, rest: int) -> str:
+    if not rest:
+        return ""
+    done = gaps["step"].nunique()
+    text = _("{done} of {total} snapshots measured so far, the others follow")
+    return text.format(done=done, total=done + rest)

@@ -39,10 +39,14 @@ class MapLayout:
     note: str
 
 
-def layout_choice(run: Run) -> MapLayout:
+def layout_choice(run: Run, step: int) -> MapLayout:
     """Draw the choice of method and, for UMAP, its parameters and its progress; the address carries them.
 
     Until UMAP is there, the map shows principal components and says so.
+
+    Args:
+        run: the run.
+        step: snapshot that is shown.
     """
     # what is there already is shown first: the layouts of the sample runs, or of a run looked at before
     ready = umap_layout(run, _DEFAULTS)[0] is not None
@@ -56,20 +60,25 @@ def layout_choice(run: Run) -> MapLayout:
         required=True,
     )
     if publish("method") == "pca":
-        return _by_pca(run, _("Principal components of all snapshots together."))
+        return _by_pca(run, step)
     with row:
         parameters = _parameters()
     frame, key, whole = umap_layout(run, parameters)
     if not whole:
         _compute(run, key, parameters)
     if frame is None:
-        return _by_pca(run, _("Shown by PCA until UMAP is there."))
+        return _by_pca(run, step, _("Shown by PCA until UMAP is there."))
     text = "" if whole else _("The run has grown since: UMAP shows the snapshots up to then.")
     return MapLayout(frame=frame, method="umap", name=f"umap-{key}-{len(frame)}", note=text)
 
 
-def _by_pca(run: Run, text: str) -> MapLayout:
-    return MapLayout(frame=pca_layout(run), method="pca", name="pca", note=text)
+def _by_pca(run: Run, step: int, text: str = "") -> MapLayout:
+    frame, few, total = pca_layout(run, step)
+    if few == total:
+        told = _("Principal components of all snapshots together.")
+    else:
+        told = _("Principal components of {few} of {total} snapshots together.").format(few=few, total=total)
+    return MapLayout(frame=frame, method="pca", name="pca", note=text or told)
 
 
 def _parameters() -> ProjectionParameters:

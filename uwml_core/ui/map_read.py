@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import time
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +17,63 @@ from uwml_core.analysis.map_points import map_points as points_of
 from uwml_core.analysis.map_points import places_of
 from uwml_core.analysis.pair_strength import pair_strength
 from uwml_core.analysis.projection_quality import ProjectionQuality, projection_quality
+from uwml_core.analysis.spread import spread_order
 from uwml_core.i18n import _
 from uwml_core.projection.parameters import ProjectionParameters, chain_keys
-from uwml_core.projection.pca import joint_axes, moments, place
-from uwml_core.runlog.projections import find_projection, read_projection, to_frame
-from uwml_core.runlog.reader import Run
-from uwml_core.runlog.snapshots import Snapshot, read_snapshot, snapshot_steps, snapshots_in
+from uwml_core.projection.pca import Axes, joint_axes, moments, place
+from uwml_core.runlog.projections import PlacedSnapshot, find_projection, read_projection, to_frame
+from uwml_core.runlog.reader import Part, Run
+from uwml_core.runlog.snapshots import Snapshot, read_snapshot, snapshot_steps
+from uwml_core.ui.live import REFRESH_S
 from uwml_core.ui.text import note
 
+# The axes of all snapshots are those of some, evenly spread, where a run has more than these: reading each
+# takes a twentieth of a second.
+MOST_SNAPSHOTS = 6
+# For the measures of the gap at the first visit; two of them tell from where to where.
+AT_ONCE_S, AT_LEAST = 0.2, 2
 
-def gap_measures(run: Run) -> pd.DataFrame:
-    """Measures of the gap of every snapshot; of a growing run only new ones are computed."""
-    return _gaps(str(run.path), _version(run), _run=run)
+
+def gap_measures(run: Run) -> tuple[pd.DataFrame, int]:
+    """Measures of the gap of the snapshots that were looked at so far, and how many are still to be.
+
+    Each takes a tenth of a second, so of many only some are measured at once, spread over the run;
+    ``measure_rest`` goes on with the others. Of a growing run only new ones are computed.
+    """
+    return _measured(run, AT_ONCE_S)
+
+
+def measure_rest(run: Run) -> None:
+    """Measure the snapshots that are left, a few every two seconds, then draw the page again."""
+    if not _measured(run, 0.0)[1]:
+        return
+    drawn = time.monotonic()
+
+    @st.fragment(run_every=REFRESH_S)
+    def measure() -> None:
+        # the first time, as a part of the page, it would only hold the page up
+        if time.monotonic() - drawn > REFRESH_S / 2 and not _measured(run, AT_ONCE_S)[1]:
+            st.rerun(scope="app")
+
+    measure()
+
+
+def _measured(run: Run, seconds: float) -> tuple[pd.DataFrame, int]:
+    parts, done = run.parts("snapshots"), _done(str(run.path))
+    end, counted = time.monotonic() + seconds, 0
+    for part in (parts[position] for position in spread_order(len(parts))):
+        if part.key in done:
+            continue
+        if counted >= AT_LEAST * bool(seconds) and time.monotonic() >= end:
+            break
+        run.map_each("snapshots", _only({part.key}))
+        done.add(part.key)
+        counted += 1
+    return merge_gaps(run.map_each("snapshots", _only(done))), sum(part.key not in done for part in parts)
+
+
+def _only(keys: set[Hashable]) -> Callable[[Part], Callable[[Any], pd.DataFrame] | None]:
+    return lambda part: measures_of if part.key in keys else None
 
 
 def moments_of(run: Run) -> list[tuple[int, int | None]]:
@@ -49,9 +95,17 @@ def items_of(run: Run) -> pd.DataFrame | None:
     return _items(str(run.path), run.info.get("data_fingerprint"), run.has("items"), _run=run)
 
 
-def pca_layout(run: Run) -> pd.DataFrame:
-    """Layout of all snapshots along their common principal components."""
-    return _pca(str(run.path), _version(run), _run=run)
+def pca_layout(run: Run, step: int) -> tuple[pd.DataFrame, int, int]:
+    """Layout along common principal components, of how many and of how many snapshots these are.
+
+    Args:
+        run: the run.
+        step: snapshot that is shown; the layout has it and those that the components come from.
+    """
+    axes, few, total = _axes(str(run.path), _version(run), _run=run)
+    shown = dict.fromkeys([*few, step])
+    found = [_placed(str(run.path), _version(run), at, _run=run, _axes=axes) for at in shown] if axes else []
+    return to_frame([placed for placed in found if placed is not None]), len(few), total
 
 
 def umap_layout(run: Run, parameters: ProjectionParameters) -> tuple[pd.DataFrame | None, str, bool]:
@@ -83,9 +137,10 @@ def _version(run: Run) -> Hashable:
     return tuple(part.key for part in run.parts("snapshots"))
 
 
-@st.cache_resource(max_entries=16, show_spinner=False)
-def _gaps(path: str, version: Hashable, *, _run: Run) -> pd.DataFrame:
-    return merge_gaps(_run.map_parts("snapshots", measures_of))
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _done(path: str) -> set[Hashable]:
+    """Parts that were measured; their measures are the reader's to keep."""
+    return set()
 
 
 @st.cache_resource(max_entries=12, show_spinner=False)
@@ -99,16 +154,18 @@ def _items(path: str, fingerprint: Any, there: bool, *, _run: Run) -> pd.DataFra
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
-def _pca(path: str, version: Hashable, *, _run: Run) -> pd.DataFrame:
-    axes = joint_axes(part for parts in _run.map_parts("snapshots", _moments) for part in parts)
-    found = [snapshot(_run, step) for step, _epoch in snapshot_steps(_run)]
-    return to_frame(
-        [place(s, axes) for s in found if axes is not None and s.vectors.shape[1] == len(axes.mean)]
-    )
+def _axes(path: str, version: Hashable, *, _run: Run) -> tuple[Axes | None, list[int], int]:
+    known = [step for step, _epoch in snapshot_steps(_run)]
+    few = [known[place] for place in sorted(spread_order(len(known))[:MOST_SNAPSHOTS])]
+    found = [shot for step in few if (shot := _snapshot(path, version, step, _run=_run)) is not None]
+    return joint_axes(moments(shot.vectors) for shot in found), few, len(known)
 
 
-def _moments(table: Any) -> list[Any]:
-    return [moments(found.vectors) for found in snapshots_in(table)]
+@st.cache_resource(max_entries=256, show_spinner=False)
+def _placed(path: str, version: Hashable, step: int, *, _run: Run, _axes: Axes) -> PlacedSnapshot | None:
+    shot = _snapshot(path, version, step, _run=_run)
+    fits = shot is not None and shot.vectors.shape[1] == len(_axes.mean)
+    return place(shot, _axes) if shot is not None and fits else None
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
