@@ -422,7 +422,9 @@ def test_urls_that_are_refused_without_repeating_a_secret(url: str, message: str
         assert "geheim" not in str(caught.value)
 
 
-@pytest.mark.parametrize("root", ["s3://bucket/logs?region=x", Path("s3://bucket/logs"), "gs://b"])
+@pytest.mark.parametrize(
+    "root", ["s3://k:geheim@bucket/logs?region=x", Path("s3://k:geheim@b/logs"), "gs://b"]
+)
 def test_logger_refuses_a_remote_root(
     root: str | Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ _OPTIONS = frozenset(
     | {"dfs_storage_authority", "dfs_storage_scheme", "default_bucket_location", "project_id"}
 )
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+_SECRET = re.compile(r"/[^/]*@")
 
 
 class RemotePlace(NamedTuple):
@@ -115,8 +116,9 @@ folder and copy it (aws s3 sync, rclone), also while the run grows
     """
     # a path made of a URL has lost one of its slashes
     if _SCHEME.match(os.fspath(place)):
+        shown = _SECRET.sub("/", os.fspath(place).partition("?")[0])
         raise ValueError(
-            f"{argument}={os.fspath(place).partition('?')[0]!r} is remote, and runs are only read there; "
-            "write into a local folder and copy it (aws s3 sync, rclone), also while the run grows"
+            f"{argument}={shown!r} is remote, and runs are only read there; write into a local folder and "
+            "copy it (aws s3 sync, rclone), also while the run grows"
         )
     return Path(place)

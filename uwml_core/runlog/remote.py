@@ -141,7 +141,9 @@ class RemoteFolder:
     def issues(self) -> list[HealthIssue]:
         """What was out of reach, and names that were left out."""
         # a failure of long ago that nobody asked about since is none
-        failed = [text for key, text in self._failed.items() if self._brought[key] is self.listing.value]
+        failed = [
+            text for key, text in [*self._failed.items()] if self._brought.get(key) is self.listing.value
+        ]
         problem = self.listing.problem or next(iter(failed), "")
         return [*remote_issue(self.shown, self.listing, problem), *self.listing.value.issues()]
 
