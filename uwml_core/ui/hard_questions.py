@@ -50,6 +50,7 @@ class Findings:
         confusions: what was found; None where a table is missing.
         note: what was read.
         missing: the table that was not logged; empty when it was.
+        epoch: what was asked about; None for all.
     """
 
     question: str
@@ -57,6 +58,7 @@ class Findings:
     confusions: pd.DataFrame | None = None
     note: str = ""
     missing: str = ""
+    epoch: int | None = None
 
 
 def question_choice() -> str:
@@ -100,7 +102,7 @@ def _when(epoch: int | None) -> str:
 def _hardest(run: Run, epoch: int | None) -> Findings:
     frame, note = read.confusions(run, epoch, until=False)
     sentence = hardest_headline(frame, run.directions, _when(epoch))
-    return Findings(question="hardest", headline=sentence, confusions=frame, note=note)
+    return Findings(question="hardest", headline=sentence, confusions=frame, note=note, epoch=epoch)
 
 
 def _persistent(run: Run, epoch: int | None) -> Findings:
@@ -112,6 +114,7 @@ def _persistent(run: Run, epoch: int | None) -> Findings:
         headline=persistent.persistent_headline(rows, found),
         confusions=found,
         note=note,
+        epoch=epoch,
     )
 
 
@@ -123,21 +126,33 @@ def _false_negatives(run: Run, epoch: int | None) -> Findings:
         compared = _("the newest {n} of {total} were compared")
         note = clauses([note, compared.format(n=f"{MOST_COMPARED:,}", total=f"{above:,}")])
     sentence = false_negatives_headline(frame, found, _when(epoch))
-    return Findings(question="false-negatives", headline=sentence, confusions=found, note=note)
+    return Findings(question="false-negatives", headline=sentence, confusions=found, note=note, epoch=epoch)
 
 
 def _wrong_pairs(run: Run, epoch: int | None) -> Findings:
+    if (told := read.item_statistics(run, epoch)) is not None:
+        statistics, newest = told
+        return Findings(
+            question="wrong-pairs",
+            headline=wrong_pairs.statistics_headline(statistics),
+            confusions=wrong_pairs.with_statistics(newest, statistics),
+            note=_("from statistics of the items in windows of ten epochs; candidates of the newest epoch"),
+            epoch=epoch,
+        )
     frame, note = read.confusions(run, epoch, until=True)
     found = wrong_pairs.suspected_wrong_pairs(frame)
     sentence = wrong_pairs.wrong_pairs_headline(frame, found)
-    return Findings(question="wrong-pairs", headline=sentence, confusions=found, note=note)
+    return Findings(question="wrong-pairs", headline=sentence, confusions=found, note=note, epoch=epoch)
 
 
 def _memorised(run: Run, epoch: int | None) -> Findings:
     falls = [memorised.recall_fall(evals(run), direction, epoch) for direction in run.directions]
     found = memorised.memorised(persistent.until(read.neighbors(run), epoch), falls)
     return Findings(
-        question="memorised", headline=memorised.memorised_headline(found, falls), confusions=found
+        question="memorised",
+        headline=memorised.memorised_headline(found, falls),
+        confusions=found,
+        epoch=epoch,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -13,7 +14,16 @@ from uwml_core.analysis.hard_negatives.confusions import confusions as confusion
 from uwml_core.analysis.hard_negatives.false_negatives import suspected_false_negatives
 from uwml_core.analysis.hard_negatives.persistent import with_margin
 from uwml_core.analysis.hard_negatives.probe_pairs import probe_pairs
-from uwml_core.analysis.hard_negatives.rows import rows_of_epoch, rows_of_item
+from uwml_core.analysis.hard_negatives.rows import (
+    epochs_until,
+    newest_rows_of_items,
+    pair_rows,
+    rows_of_epoch,
+    rows_of_item,
+)
+from uwml_core.analysis.hard_negatives.wrong_pairs import ItemStatistics
+from uwml_core.analysis.hard_negatives.wrong_pairs import item_statistics as statistics_of
+from uwml_core.analysis.selection import MOST_READ
 from uwml_core.analysis.text import clauses
 from uwml_core.i18n import _, language
 from uwml_core.runlog.reader import Run
@@ -42,6 +52,18 @@ def confusions(run: Run, epoch: int | None, *, until: bool) -> tuple[pd.DataFram
         until: whether earlier epochs belong to it.
     """
     return _confusions(str(run.path), _encounters(run), epoch, until, language(), _run=run)
+
+
+def item_statistics(run: Run, epoch: int | None) -> tuple[ItemStatistics, pd.DataFrame] | None:
+    """Statistics of the items and confusions of those that lie below 0; None where pairs can be read.
+
+    Args:
+        run: the run.
+        epoch: up to which, as far as the windows of the statistics tell; None for all.
+    """
+    if not run.has("pairs") or pair_rows(steps(run), epoch) <= MOST_READ:
+        return None
+    return _statistics(str(run.path), _version(run, "pairs"), epoch, _run=run)
 
 
 def false_negatives(run: Run, epoch: int | None) -> pd.DataFrame:
@@ -84,7 +106,7 @@ def _confusions(
 ) -> tuple[pd.DataFrame, str]:
     if _run.has("pairs"):
         rows = rows_of_epoch(steps(_run), epoch, until=until)
-        pairs, note = _run.table("pairs", columns=list(PAIR_COLUMNS), filter=rows.filter), rows.note
+        pairs, note = _pairs(_run, rows.filter, rows.span), rows.note
     else:
         pairs, note = probe_pairs(neighbors(_run), epoch, until=until)
     frame = confusions_of(pairs, _run.directions)
@@ -93,6 +115,20 @@ def _confusions(
     if left_out:
         told.append(_("{n} pairs without a negative or margin left out").format(n=f"{left_out:,}"))
     return frame, clauses(told)
+
+
+def _pairs(run: Run, chosen: Any, span: tuple[int, int] | None) -> Any:
+    return run.table("pairs", columns=list(PAIR_COLUMNS), filter=chosen, steps=span)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _statistics(
+    path: str, version: Hashable, epoch: int | None, *, _run: Run
+) -> tuple[ItemStatistics, pd.DataFrame]:
+    # a window that begins later has nothing of what was asked for
+    statistics = statistics_of(_run.rollup("items", filter=epochs_until(epoch)), _run.directions)
+    rows = newest_rows_of_items(steps(_run), epoch, statistics.below)
+    return statistics, confusions_of(_pairs(_run, rows.filter, rows.span), _run.directions)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)

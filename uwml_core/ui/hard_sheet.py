@@ -19,6 +19,7 @@ from uwml_core.ui.card import to_csv
 from uwml_core.ui.gallery import Entry, Tile, contact_sheet
 from uwml_core.ui.hard_questions import Findings
 from uwml_core.ui.hard_read import catalogue
+from uwml_core.ui.kept import version_of
 from uwml_core.ui.text import element, note
 
 PAGE_SIZE = 24
@@ -39,7 +40,8 @@ def sheet(run: Run, found: Findings, wanted: browse.SheetFilter, order: str, the
     if found.confusions is None or found.confusions.empty:
         return
     items = catalogue(run)
-    ordered = browse.sort(browse.select(found.confusions, items, wanted), order)
+    asked = (version_of(run), found.question, found.epoch, wanted, order)
+    ordered = _ordered(str(run.path), asked, _found=found.confusions, _items=items)
     page = _count_row(ordered, items, (found.question, wanted, order))
     if ordered.empty:
         note(_("Nothing passes the filter."))
@@ -49,6 +51,18 @@ def sheet(run: Run, found: Findings, wanted: browse.SheetFilter, order: str, the
     if items.empty:
         note(_("No items were logged, so there are no pictures; log them with RunLogger.log_items."))
     contact_sheet(entries, clips="video" in run.modalities)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _ordered(
+    path: str,
+    asked: tuple[Hashable, str, int | None, browse.SheetFilter, str],
+    *,
+    _found: pd.DataFrame,
+    _items: pd.DataFrame,
+) -> pd.DataFrame:
+    *_about, wanted, order = asked
+    return browse.sort(browse.select(_found, _items, wanted), order)
 
 
 def _count_row(ordered: pd.DataFrame, items: pd.DataFrame, asked: Hashable) -> int:

@@ -45,10 +45,11 @@ def confusions(pairs: pa.Table, directions: tuple[str, str]) -> pd.DataFrame:
     usable = ~(np.isnan(columns["margin"]) | np.isnan(columns["negative_item_id"]) | (code < 0))
     rows = np.flatnonzero(usable & ~np.isnan(columns["item_id"]))
     key = _key(code[rows], columns["item_id"][rows], columns["negative_item_id"][rows])
-    order = np.argsort(key, kind="stable")
+    # five times as fast as a stable sort; what stands first in a group is looked for below
+    order = np.argsort(key)
     rows, key = rows[order], key[order]
     starts = np.flatnonzero(np.diff(key, prepend=-1)) if len(key) else np.empty(0, np.int64)
-    sorted_columns = {name: values[rows] for name, values in columns.items()}
+    sorted_columns = {"row": rows, **{name: values[rows] for name, values in columns.items()}}
     gathered = _gather(sorted_columns, starts, len(rows))
     head = rows[starts]
     frame = pd.DataFrame(
@@ -72,7 +73,7 @@ def _gather(columns: dict[str, np.ndarray], starts: np.ndarray, rows: int) -> di
     count = np.diff(np.append(starts, rows))
     margin = columns["margin"].astype(np.float64)
     lowest = _reduce(np.minimum, margin, starts)
-    at_lowest = _first_of(margin == np.repeat(lowest, count), starts)
+    at_lowest = _first_of(margin == np.repeat(lowest, count), columns["row"], starts)
     weight = columns["weight"].astype(np.float64)
     weighed = _sum(~np.isnan(weight), starts)
     with np.errstate(invalid="ignore"):
@@ -104,7 +105,11 @@ def _reduce(function: np.ufunc, values: np.ndarray, starts: np.ndarray) -> np.nd
     return np.asarray(function.reduceat(values, starts)) if len(starts) else values[:0]
 
 
-def _first_of(chosen: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Position of the first chosen row of each group; every group has one."""
-    places = np.flatnonzero(chosen)
-    return places[np.searchsorted(places, starts)]
+def _first_of(chosen: np.ndarray, row: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Position in each group of its chosen row that was logged first; every group has one."""
+    if not len(starts):
+        return np.empty(0, np.int64)
+    first = np.minimum.reduceat(np.where(chosen, row, np.iinfo(np.int64).max), starts)
+    position = np.empty(int(row.max()) + 1, np.int64)
+    position[row] = np.arange(len(row))
+    return np.asarray(position[first])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 
-from uwml_core.analysis.selection import select_steps
-
-MOST_ROWS = 1_000_000
+from uwml_core.analysis.selection import MOST_PREVIEWED, MOST_READ, select_steps
+from uwml_core.i18n import _
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,20 +19,30 @@ class PairRows:
     Attributes:
         filter: expression over the table's columns; None reads everything.
         note: how many steps that is, and whether they are a sample; empty where steps were not logged.
+        span: first and last step of these rows; None where it is not known.
     """
 
     filter: pc.Expression | None
     note: str = ""
+    span: tuple[int, int] | None = None
 
 
-def rows_of_epoch(steps: pd.DataFrame, epoch: int | None, *, until: bool, most: int = MOST_ROWS) -> PairRows:
+def rows_of_epoch(
+    steps: pd.DataFrame,
+    epoch: int | None,
+    *,
+    until: bool,
+    most: int = MOST_PREVIEWED,
+    most_read: int = MOST_READ,
+) -> PairRows:
     """Rows of an epoch, of all epochs up to it, or of the whole run.
 
     Args:
         steps: frame of the table ``steps``; without rows the epoch alone decides.
         epoch: which one; None for all.
         until: whether earlier epochs belong to it.
-        most: rows to read; beyond that a fixed random sample of whole steps.
+        most: rows to look at; beyond that a fixed random sample of whole steps.
+        most_read: rows to draw a sample from; of more, the newest steps are taken, which lie in few files.
     """
     if steps.empty:
         if epoch is None:
@@ -40,10 +50,51 @@ def rows_of_epoch(steps: pd.DataFrame, epoch: int | None, *, until: bool, most: 
         column = pc.field("epoch")
         return PairRows(filter=column <= epoch if until else column == epoch)
     within = steps if epoch is None or not until else steps[steps["epoch"] <= epoch]
-    selection = select_steps(within, None if until else epoch, max_rows=most)
-    return PairRows(filter=selection.filter, note=selection.note)
+    selection = select_steps(within, None if until else epoch, max_rows=most, most_read=most_read)
+    if not selection.pooled:
+        return PairRows(filter=selection.filter, note=selection.note, span=selection.span)
+    of_epoch = within if until or epoch is None else within[within["epoch"] == epoch]
+    newest = of_epoch.iloc[-newest_steps(of_epoch, most) :]
+    selection = select_steps(newest, None, max_rows=most)
+    note = _("the newest {chosen} of {total} steps").format(
+        chosen=f"{len(newest):,}", total=f"{len(of_epoch):,}"
+    )
+    return PairRows(filter=selection.filter, note=note, span=selection.span)
+
+
+def pair_rows(steps: pd.DataFrame, epoch: int | None = None) -> int:
+    """Rows of ``pairs`` up to an epoch, of the whole run when None, as the batch sizes tell."""
+    within = steps if epoch is None else steps[steps["epoch"] <= epoch]
+    return int(2 * within["batch_size"].fillna(0).sum())
+
+
+def newest_steps(steps: pd.DataFrame, most: int) -> int:
+    """How many steps, counted from the newest, hold at most so many rows of ``pairs``; at least one."""
+    rows = 2 * steps["batch_size"].fillna(0).to_numpy(dtype="int64")[::-1].cumsum()
+    return max(1, int(rows.searchsorted(most, side="right")))
 
 
 def rows_of_item(item_id: int) -> pc.Expression:
     """Rows in which an item is the anchor."""
     return pc.field("item_id") == item_id
+
+
+def epochs_until(epoch: int | None) -> pc.Expression | None:
+    """Rows of epochs up to one; None for all."""
+    return None if epoch is None else pc.field("epoch") <= epoch
+
+
+def newest_rows_of_items(steps: pd.DataFrame, epoch: int | None, items: np.ndarray) -> PairRows:
+    """Rows of some items as anchors in the newest epoch, up to one where it is given.
+
+    Args:
+        steps: frame of the table ``steps``.
+        epoch: the last one; None for the newest of the run.
+        items: their numbers.
+    """
+    within = steps if epoch is None else steps[steps["epoch"] <= epoch]
+    newest = within[within["epoch"] == within["epoch"].max()]
+    newest = newest.iloc[-newest_steps(newest, MOST_READ) :]
+    span = (int(newest["step"].iloc[0]), int(newest["step"].iloc[-1])) if len(newest) else (0, -1)
+    step, chosen = pc.field("step"), pc.field("item_id").isin(items.tolist())
+    return PairRows(filter=(step >= span[0]) & (step <= span[1]) & chosen, span=span)

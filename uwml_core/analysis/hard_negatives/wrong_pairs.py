@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import pandas as pd
+from dataclasses import dataclass
 
-from uwml_core.analysis.text import percent
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from uwml_core.analysis.columns import direction_codes, numbers
+from uwml_core.analysis.text import fixed, percent
 from uwml_core.i18n import _
 
 FEWEST_ENCOUNTERS = 3
@@ -100,4 +105,74 @@ def wrong_pairs_headline(
         found=f"{found['item_id'].nunique():,}",
         n=f"{totals['item_id'].nunique():,}",
         typical=percent(typical),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ItemStatistics:
+    """How the items of a run fare in the windows of its rollup.
+
+    Attributes:
+        below: items whose mean margin lies below 0 in every window and direction: any that were below at
+            every encounter are among them.
+        totals: ``[direction, item_id, encounters, mean_margin]`` of these over all windows.
+        items: with ``FEWEST_ENCOUNTERS`` in each direction that they occur in.
+        typical: median over directions and items of the mean margin; NaN without any.
+    """
+
+    below: np.ndarray
+    totals: pd.DataFrame
+    items: int
+    typical: float
+
+
+def item_statistics(
+    rollup: pa.Table, directions: tuple[str, str], fewest: int = FEWEST_ENCOUNTERS
+) -> ItemStatistics:
+    """Look through the item statistics of a run that has too many pairs to be read.
+
+    Args:
+        rollup: what ``Run.rollup("items")`` gives.
+        directions: the run's directions.
+        fewest: encounters needed in each direction.
+    """
+    item, n = numbers(rollup, "item_id").astype(np.int64), numbers(rollup, "n").astype(np.float64)
+    mean, code = numbers(rollup, "margin_mean").astype(np.float64), direction_codes(rollup, directions)
+    met = (n > 0) & (code >= 0)
+    keys, group = np.unique(item[met] * len(directions) + code[met], return_inverse=True)
+    items, sides = np.divmod(keys, len(directions))
+    encounters = np.bincount(group, n[met], minlength=len(keys))
+    margin = np.bincount(group, n[met] * mean[met], minlength=len(keys)) / np.maximum(encounters, 1)
+    above = np.bincount(group, mean[met] >= 0, minlength=len(keys)) > 0
+    enough = np.setdiff1d(items, items[encounters < fewest])
+    below = np.setdiff1d(enough, items[above])
+    chosen = np.isin(items, below)
+    totals = {"direction": np.array(directions, dtype=object)[sides[chosen]], "item_id": items[chosen]}
+    known = margin[np.isin(items, enough)]
+    return ItemStatistics(
+        below=below,
+        totals=pd.DataFrame(
+            {**totals, "encounters": encounters[chosen].astype(np.int64), "mean_margin": margin[chosen]}
+        ),
+        items=len(enough),
+        typical=float(np.median(known)) if len(known) else float("nan"),
+    )
+
+
+def with_statistics(confusions: pd.DataFrame, statistics: ItemStatistics) -> pd.DataFrame:
+    """Confusions of the items below 0 with what their statistics tell, the lowest mean margin first."""
+    rows = confusions.merge(statistics.totals, on=["direction", "item_id"])
+    return rows.sort_values(["mean_margin", "margin"], kind="stable").reset_index(drop=True)
+
+
+def statistics_headline(statistics: ItemStatistics, fewest: int = FEWEST_ENCOUNTERS) -> str:
+    """One sentence: how many items lie below their negatives throughout, and where the typical one lies."""
+    if not statistics.items:
+        return _("Too little data yet: no item has met negatives {needed} times.").format(needed=fewest)
+    text = _(
+        "{found} of {n} items lay below their negatives on average in every ten epochs; the typical mean "
+        "margin is {margin}."
+    )
+    return text.format(
+        found=f"{len(statistics.below):,}", n=f"{statistics.items:,}", margin=fixed(statistics.typical, 3)
     )
