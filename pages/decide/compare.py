@@ -13,7 +13,8 @@ def body() -> None:
         return
     theme, top = ui.current_theme(), st.container()
     left, right = st.columns([5, 3], gap="small")
-    with right, st.container(border=True, key="card-controls"):
+    controls = right.container(border=True, key="card-controls")
+    with controls:
         chosen = ui.compare_choice()
     if not chosen.runs:
         with top:
@@ -35,8 +36,10 @@ def body() -> None:
     with right:
         ui.progress_card(chosen, methods, colors, theme)
     if is_answered:
-        ui.difference_table(chosen, found)
-        ui.wins_card(chosen, found, theme)
+        with controls:
+            place = ui.against_choice(found)
+        ui.difference_table(chosen, found, place)
+        ui.wins_card(chosen, found, place, theme)
     if found.methods:
         ui.ablation_card(chosen, found)
 

@@ -19,8 +19,9 @@ PAGES = (
     "pages/explain/modal_balance.py",
     "pages/explain/hard_negatives.py",
     "pages/explain/embedding_map.py",
+    "pages/decide/compare.py",
 )
-TRAINING, WEIGHTS, BALANCE, HARD, MAP = PAGES[1:]
+TRAINING, WEIGHTS, BALANCE, HARD, MAP, COMPARE = PAGES[1:]
 
 
 @pytest.fixture(scope="module")

@@ -13,11 +13,12 @@ from uwml_core.analysis.compare.tables import metric_label
 from uwml_core.analysis.text import signed
 from uwml_core.figures.draft import Draft, axis_number
 from uwml_core.figures.frame import end_labels, finite_span, floats, panel_title, say_empty, titled
-from uwml_core.figures.map_colors import class_colors
 from uwml_core.figures.theme import Theme, fade
 from uwml_core.i18n import _
 
-MOST_COLORS = 8
+# Dark enough, or light enough, for words; told apart by colour-blind readers.
+_LIGHT = "#117733 #b45309 #aa4499 #0e7490 #882255 #6b6b00"
+_DARK = "#44bb99 #eedd88 #ffaabb #99ddff #ee8866 #bbcc33"
 _SPACING = 0.14
 _LONGEST = 15
 
@@ -29,7 +30,7 @@ def method_colors(methods: Sequence[str], theme: Theme) -> dict[str, str]:
         methods: names, the baseline first; those beyond the palette take its last colour.
         theme: colours.
     """
-    palette = [theme.accent, *class_colors("group", MOST_COLORS, theme)[1:]]
+    palette = [theme.accent, *(_LIGHT if theme.base == "light" else _DARK).split()]
     colors = [theme.ghost, *palette, *[palette[-1]] * len(methods)]
     return dict(zip(methods, colors, strict=False))
 
@@ -66,7 +67,7 @@ def progress_figure(
         panel_title(figure, titled(f"{metric} {direction}", "%", theme), f"y{axis_number(row)}")
     name = _("epoch") if at == "epoch" else _("step")
     lowest = f"xaxis{axis_number(len(panels))}"
-    figure.update_xaxes(nticks=8, tickformat=",d")
+    figure.update_xaxes(**({"dtick": 1} if np.ptp(curves[at]) < 10 else {"nticks": 8}), tickformat=",d")
     figure.update_layout(**{lowest: {"title": {"text": name}}})
     figure.update_yaxes(nticks=4, rangemode="tozero")
     return figure.figure()
@@ -150,7 +151,7 @@ def difference_figure(
         return say_empty(Draft(theme, height=height), theme, _("Nothing to compare yet")).figure()
     labels = list(dict.fromkeys(rows["label"]))
     methods = list(dict.fromkeys(rows["method"]))
-    figure = Draft(theme, height=height, t=14, l=84, r=150)
+    figure = Draft(theme, height=height, t=14, l=84, r=150 if len(methods) == 1 else 24)
     low, high = finite_span(
         rows[["low", "high", "difference"]].to_numpy(dtype=np.float64).ravel(), np.zeros(1)
     )

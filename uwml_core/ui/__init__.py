@@ -13,7 +13,7 @@ from uwml_core.ui.compare_cards import (
     methods_line,
     progress_card,
 )
-from uwml_core.ui.compare_choice import compare_choice
+from uwml_core.ui.compare_choice import against_choice, compare_choice
 from uwml_core.ui.compare_empty import choose_runs, empty_comparison, nothing_to_compare, unknown_runs
 from uwml_core.ui.compare_live import follow_runs
 from uwml_core.ui.compare_read import comparison
@@ -71,6 +71,7 @@ __all__ = [
     "BALANCE_CONTROLS",
     "ICON",
     "ablation_card",
+    "against_choice",
     "balance",
     "balance_controls",
     "balance_steps",

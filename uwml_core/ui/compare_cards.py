@@ -10,12 +10,13 @@ import streamlit as st
 
 from uwml_core.analysis.compare.ablation import ablation, ablation_texts, configuration_diff
 from uwml_core.analysis.compare.bootstrap import DRAWS
-from uwml_core.analysis.compare.comparable import recount_note
+from uwml_core.analysis.compare.comparable import recount_note, shares_data
 from uwml_core.analysis.compare.comparison import Comparison
 from uwml_core.analysis.compare.headline import chosen_note, seeds_note
 from uwml_core.analysis.compare.methods import Method, member_of, methods_of, seeds_text
 from uwml_core.analysis.compare.progress import recall_progress
 from uwml_core.analysis.compare.tables import difference_texts
+from uwml_core.analysis.text import listed
 from uwml_core.figures import compare as figures
 from uwml_core.figures.theme import Theme
 from uwml_core.i18n import _
@@ -83,12 +84,14 @@ def progress_card(
 ) -> None:
     """Draw R@1 of all chosen runs over epochs."""
     tables = {run.run_id: evals(run) for run in chosen.runs}
-    curves = kept_for(chosen, "progress", lambda: recall_progress(methods, tables, chosen.split))
+    # recall on other data is another scale
+    alike = [m for m in methods if shares_data(methods[0].members[0], m.members[0])]
+    curves = kept_for(chosen, "progress", lambda: recall_progress(alike, tables, chosen.split))
     figure = kept_for(
         chosen,
         "progress figure",
         lambda: figures.progress_figure(
-            curves, theme, directions=_directions(methods), colors=colors, height=_HEIGHT
+            curves, theme, directions=methods[0].members[0].directions, colors=colors, height=_HEIGHT
         ),
     )
     several = len(curves) and curves["runs"].max() > 1
@@ -97,15 +100,18 @@ def progress_card(
     card(title, figure, curves, band, key="progress", unit="%", height=_HEIGHT)
 
 
-def _directions(methods: list[Method]) -> list[str]:
-    return list(dict.fromkeys(d for method in methods for m in method.members for d in m.directions))
+def difference_table(chosen: CompareChoice, found: Comparison, place: int) -> None:
+    """Draw every metric's difference of one method.
 
-
-def difference_table(chosen: CompareChoice, found: Comparison) -> None:
-    """Draw every metric's difference; needs at least one other method."""
-    several = found.differences["method"].nunique() > 1
-    rows = difference_texts(found.differences, found.methods[0].name, several=several)
-    first = found.differences.iloc[0]
+    Args:
+        chosen: what is compared.
+        found: what came out.
+        place: of the method in ``found.methods``.
+    """
+    baseline, method = found.methods[0], found.methods[place]
+    frame = found.differences[found.differences["method"] == method.name]
+    rows = difference_texts(frame, baseline.name, method.name)
+    first = frame.iloc[0]
     drawn = _("{draws} resamples of {items} items with all their queries, the same for both runs").format(
         draws=f"{DRAWS:,}", items=f"{int(first['items']):,}"
     )
@@ -113,14 +119,16 @@ def difference_table(chosen: CompareChoice, found: Comparison) -> None:
         _("{direction}: n = {n}").format(direction=direction, n=f"{len(ranks):,}")
         for direction, ranks in found.outcomes[0][0].ranks.items()
     ]
-    any_p = found.differences["mcnemar_p"].notna().any()
+    any_p = frame["mcnemar_p"].notna().any()
     export_card(
         _("Differences on {split}").format(split=chosen.split),
-        found.differences,
+        frame,
         rows,
         ", ".join(counts),
         drawn,
-        chosen_note(chosen.at, entries_at(chosen)),
+        chosen_note(
+            chosen.at, [entries_at(chosen)[m.run_id] for one in (baseline, method) for m in one.members]
+        ),
         _("McNemar: exact, two-sided, only where no item asks twice") if any_p else "",
         recount_note(recount_errors(chosen)),
         key="differences-table",
@@ -128,14 +136,16 @@ def difference_table(chosen: CompareChoice, found: Comparison) -> None:
 
 
 def configuration_card(methods: list[Method]) -> None:
-    """Draw the settings that differ."""
+    """Draw the settings that differ; nothing for a single method."""
+    if len(methods) < 2:
+        return
     frame = configuration_diff(methods)
+    unlogged = [method.name for method in methods if not method.settings]
+    missing = _("No settings were logged by {runs}").format(runs=listed(unlogged)) if unlogged else ""
     if frame.empty:
-        note(_("No logged setting differs but the seed."))
+        note(missing or _("No logged setting differs but the seed."))
         return
     rows = [[_("Setting"), *frame.columns[1:]], *frame.to_numpy().tolist()]
-    unlogged = [method.name for method in methods if not method.settings]
-    missing = _("No settings were logged by {runs}").format(runs=", ".join(unlogged)) if unlogged else ""
     export_card(_("What differs in the configuration"), frame, rows, missing, key="configuration")
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from uwml_core.analysis.compare.comparison import Comparison
 from uwml_core.analysis.compare.methods import methods_of, plain_first
 from uwml_core.analysis.compare.outcomes import BEST, LAST
 from uwml_core.i18n import _
@@ -16,7 +17,7 @@ from uwml_core.ui.compare_read import members, splits
 from uwml_core.ui.frame import chosen_run
 from uwml_core.ui.read import runs
 
-RUNS, BASELINE = "runs", "baseline"
+RUNS, BASELINE, AGAINST = "runs", "baseline", "against"
 MOST_RUNS = 24
 _SEEN, _PICKED, _OWN = "_runs_in_address", "_run_of_comparison", "_runs_by_hand"
 
@@ -59,15 +60,45 @@ def compare_choice() -> CompareChoice:
     _publish()
     if not chosen:
         return CompareChoice(runs=(), baseline="", at=LAST, split="", unknown=unknown)
-    ids = [run.run_id for run in chosen]
-    natural = plain_first(members(chosen), members(_picked() or chosen[:1])[0]).run_id
-    baseline = choice(_("Baseline"), BASELINE, ids, natural, label)
+    baseline = _baseline(chosen)
     moments = {LAST: _("Newest"), BEST: _("Best by R@1")}
     at = choice(_("Evaluation"), "at", list(moments), LAST, moments.__getitem__)
     found = splits(chosen)
     preferred = "val" if "val" in found or not found else found[0]
     split = choice(_("Split"), "split", found, preferred, str) if len(found) > 1 else preferred
     return CompareChoice(runs=chosen, baseline=baseline, at=at, split=split, unknown=unknown)
+
+
+def _baseline(chosen: Sequence[Run]) -> str:
+    """Draw the choice of a method to hold the others against; gives the id of its first run."""
+    found = members(chosen)
+    methods = {method.members[0].run_id: method for method in methods_of(found)}
+    first_of = {m.run_id: first for first, method in methods.items() for m in method.members}
+    asked = st.query_params.get(BASELINE)
+    if asked in first_of:
+        st.query_params[BASELINE] = first_of[asked]
+    natural = first_of[plain_first(found, members(_picked() or chosen[:1])[0]).run_id]
+    return choice(_("Baseline"), BASELINE, list(methods), natural, lambda first: methods[first].name)
+
+
+def against_choice(found: Comparison) -> int:
+    """Draw the choice of the method whose differences are listed, where there are several.
+
+    Args:
+        found: what came out, with at least one other method.
+
+    Returns:
+        Its place among the methods; the one with the highest R@1 unless chosen otherwise.
+    """
+    others = found.methods[1:]
+    if len(others) < 2:
+        return 1
+    rows = found.differences[found.differences["metric"] == "R@1"]
+    best = rows.groupby("method", sort=False)["value"].mean().idxmax()
+    ids = {method.members[0].run_id: method.name for method in others}
+    default = next(first for first, name in ids.items() if name == best)
+    chosen = choice(_("Details of"), AGAINST, list(ids), default, ids.__getitem__)
+    return 1 + list(ids).index(chosen)
 
 
 def readable(found: Sequence[Run]) -> list[Run]:

@@ -19,7 +19,7 @@ _SEEDS = """for seed in 0 1 2; do
 done"""
 
 _RANKS = """log.log_ranks(step=step, epoch=epoch, split="val", direction="i2t",
-              item_ids=item_ids, ranks=ranks)  # 1 is best, the same queries in every run
+              item_ids=item_ids, captions=None, ranks=ranks)  # 1 is best
 log.log_ranks(step=step, epoch=epoch, split="val", direction="t2i",
               item_ids=item_ids, captions=captions, ranks=ranks)
 """
@@ -55,7 +55,8 @@ def nothing_to_compare(chosen: CompareChoice, found: Comparison) -> None:
     """
     with st.container(border=True, key="card-nothing"):
         section(_("What a comparison needs"))
-        notes(*found.obstacles)
+        # the headline holds the first two
+        notes(*found.obstacles[2:])
         if not found.methods and len(chosen.runs) > 0:
             note(_("Intervals come from the ranks of the same queries in every run. To log them:"))
             st.code(_RANKS, language="python")

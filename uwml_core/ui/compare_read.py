@@ -67,10 +67,10 @@ def recount_errors(chosen: CompareChoice) -> list[tuple[str, float]]:
     return found
 
 
-def entries_at(chosen: CompareChoice) -> list[tuple[str, int | None, int]]:
-    """Name, epoch and step of each run's evaluation."""
-    found = [(run.name, outcome(run, chosen.split, chosen.at)) for run in chosen.runs]
-    return [(name, one.epoch, one.step) for name, one in found if one is not None]
+def entries_at(chosen: CompareChoice) -> dict[str, tuple[str, int | None, int]]:
+    """Name, epoch and step of each run's evaluation, by run id."""
+    found = [(run, outcome(run, chosen.split, chosen.at)) for run in chosen.runs]
+    return {run.run_id: (run.name, one.epoch, one.step) for run, one in found if one is not None}
 
 
 def kept_for(chosen: CompareChoice, key: Hashable, make: Callable[[], T]) -> T:

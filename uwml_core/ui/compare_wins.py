@@ -29,17 +29,18 @@ SHOWN = 6
 _EVERY = "both"
 
 
-def wins_card(chosen: CompareChoice, found: Comparison, theme: Theme) -> None:
-    """Draw queries that the compared method gained, and those that it lost.
+def wins_card(chosen: CompareChoice, found: Comparison, place: int, theme: Theme) -> None:
+    """Draw queries that a method gained, and those that it lost.
 
     Args:
         chosen: what is compared.
-        found: what came out, with at least one other method.
+        found: what came out.
+        place: of the method in ``found.methods``.
         theme: colours.
     """
     with st.container(border=True, key="card-wins", gap="xsmall"):
         section(_("Queries won and lost"))
-        place, directions = _controls(found)
+        directions = _direction_choice(found)
         baseline, other = found.methods[0], found.methods[place]
         key = ("wins", place, directions)
         rows = kept_for(
@@ -60,19 +61,11 @@ def wins_card(chosen: CompareChoice, found: Comparison, theme: Theme) -> None:
         note(_("Found means the right answer comes first. A click shows the item's hardest negatives."))
 
 
-def _controls(found: Comparison) -> tuple[int, tuple[str, ...]]:
-    """Draw the choice of direction and, of several, of the method."""
-    row = st.container(horizontal=True, gap="small", vertical_alignment="bottom")
+def _direction_choice(found: Comparison) -> tuple[str, ...]:
     names = {_EVERY: _("Both"), **{direction: direction for direction in found.directions}}
-    with row.container(width=140):
+    with st.container(width=140):
         direction = choice(_("Direction"), "won", list(names), _EVERY, names.__getitem__)
-    place = 1
-    if len(found.methods) > 2:
-        ids = {method.members[0].run_id: method.name for method in found.methods[1:]}
-        with row.container(width=240):
-            wanted = choice(_("Compared method"), "against", list(ids), next(iter(ids)), ids.__getitem__)
-        place = 1 + list(ids).index(wanted)
-    return place, found.directions if direction == _EVERY else (direction,)
+    return found.directions if direction == _EVERY else (direction,)
 
 
 def _sheet(run: Run, name: str, rows: pd.DataFrame, theme: Theme) -> None:

@@ -21,11 +21,12 @@ def configuration_diff(methods: Sequence[Method]) -> pd.DataFrame:
     """Settings that differ, ``[setting, <name of each method>]``, as texts.
 
     Args:
-        methods: with names of their own; the columns stand in their order.
+        methods: with names of their own; the columns stand in their order. One whose settings were not
+            logged has no column.
     """
-    settings = [method.settings for method in methods]
-    names = differing(settings)
-    columns = {m.name: [setting_text(m.settings, name) for name in names] for m in methods}
+    known = [method for method in methods if method.settings]
+    names = differing([method.settings for method in known])
+    columns = {m.name: [setting_text(m.settings, name) for name in names] for m in known}
     return pd.DataFrame({"setting": pd.Series(names, dtype=object), **columns})
 
 
@@ -39,7 +40,7 @@ def ablation(comparison: Comparison) -> pd.DataFrame:
     resampled = comparison.resampled
     if resampled is None:
         return pd.DataFrame(columns=["method", "seeds", "queries"])
-    factors = differing([method.settings for method in comparison.methods])
+    factors = _factors(comparison)
     rows = []
     for m, (method, outcomes) in enumerate(zip(comparison.methods, comparison.outcomes, strict=True)):
         row: dict[str, object] = {"method": method.name}
@@ -59,6 +60,10 @@ def ablation(comparison: Comparison) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def _factors(comparison: Comparison) -> list[str]:
+    return differing([method.settings for method in comparison.methods if method.settings])
+
+
 def ablation_texts(frame: pd.DataFrame, comparison: Comparison) -> list[list[str]]:
     """The ablation table as texts, the first row being the heading.
 
@@ -67,7 +72,7 @@ def ablation_texts(frame: pd.DataFrame, comparison: Comparison) -> list[list[str
         comparison: what it was made from.
     """
     bounded = [name for name in frame.columns if f"{name} low" in frame.columns]
-    factors = differing([method.settings for method in comparison.methods])
+    factors = _factors(comparison)
     rows = [[_("Method"), *factors, *bounded, _("n")]]
     for method, (_index, row) in zip(comparison.methods, frame.iterrows(), strict=True):
         cells = [mean_text(row[name], 0.5 * (row[f"{name} high"] - row[f"{name} low"])) for name in bounded]

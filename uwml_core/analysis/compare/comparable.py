@@ -31,13 +31,19 @@ def obstacle(
         return _("{first} and {second} cannot be compared: they retrieve between other modalities.").format(
             **names
         )
-    if first.fingerprint and second.fingerprint and first.fingerprint != second.fingerprint:
+    if not shares_data(first, second):
         return _("{first} and {second} cannot be compared: they are runs on different data.").format(**names)
     for member, outcome in ((first, was), (second, now)):
         if outcome is None:
             text = _("Too little data yet: {name} has no ranks on {split}.")
             return text.format(name=member.name, split=split)
     return _other_queries(was, now, first, second) if was and now else ""
+
+
+def shares_data(first: Member, second: Member) -> bool:
+    """Whether two runs retrieve between the same modalities on data that are not known to be different."""
+    prints = {first.fingerprint, second.fingerprint} - {None}
+    return first.directions == second.directions and len(prints) < 2
 
 
 def _other_queries(was: Outcome, now: Outcome, first: Member, second: Member) -> str:

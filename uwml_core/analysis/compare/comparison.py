@@ -81,9 +81,9 @@ def compare(entries: Sequence[Entry], baseline: str, split: str) -> Comparison:
     reasons = [obstacle(first, entry, split) for entry in others]
     obstacles = list(dict.fromkeys(reason for reason in reasons if reason))
     if first[1] is None or not first[1].ranks:
-        own = obstacle(first, first, split)
+        obstacles = list(dict.fromkeys([obstacle(first, first, split), *obstacles]))
         return Comparison(
-            methods=[], outcomes=[], resampled=None, differences=_frame([]), obstacles=[own, *obstacles]
+            methods=[], outcomes=[], resampled=None, differences=_frame([]), obstacles=obstacles
         )
     usable = [first, *(entry for entry, reason in zip(others, reasons, strict=True) if not reason)]
     known = {member.run_id: outcome for member, outcome in usable if outcome is not None}

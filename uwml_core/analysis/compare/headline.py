@@ -10,8 +10,9 @@ import pandas as pd
 
 from uwml_core.analysis.compare.bootstrap import FEWEST_ITEMS
 from uwml_core.analysis.compare.comparison import BETTER, SAME, UNKNOWN, WORSE, Comparison
+from uwml_core.analysis.compare.outcomes import BEST
 from uwml_core.analysis.compare.tables import records
-from uwml_core.analysis.text import clauses, fixed, sentences, signed
+from uwml_core.analysis.text import clauses, fixed, listed, sentences, signed
 from uwml_core.i18n import _
 
 MIXED = "mixed"
@@ -75,6 +76,9 @@ def _sentence(rows: pd.DataFrame, method: str, baseline: str) -> str:
     first, *others = records(at_one.assign(last=undecided).sort_values("last", kind="stable"))
     evidence = clauses([evidence_of(first), *map(further_evidence, others)])
     verdict = _of(at_one)
+    if not at_one[["gained", "lost"]].to_numpy(dtype=np.float64).any():
+        text = _("{method} and {baseline} find the same queries: no difference in R@1.")
+        return text.format(method=method, baseline=baseline)
     text = templates[verdict].format(method=method, baseline=baseline, evidence=evidence)
     return sentences([text, _summed(rows) if verdict == SAME else ""])
 
@@ -140,18 +144,19 @@ def chosen_note(at: str, moments: list[tuple[str, int | None, int]]) -> str:
         at: ``last`` or ``best``.
         moments: name of a run, epoch (None where not logged) and step.
     """
-    parts = [
-        _("{name} at epoch {epoch}").format(name=name, epoch=epoch)
-        if epoch is not None
-        else _("{name} at step {step}").format(name=name, step=f"{step:,}")
-        for name, epoch, step in moments
-    ]
-    when = {(epoch, step) for _name, epoch, step in moments}
-    if at == "best":
-        return _("Best evaluation of each run, which flatters all of them: {runs}").format(
-            runs=clauses(parts)
-        )
-    return _("Newest evaluations: {runs}").format(runs=clauses(parts)) if len(when) > 1 else ""
+    when: dict[tuple[int | None, int], list[str]] = {}
+    for name, epoch, step in moments:
+        when.setdefault((epoch, step), []).append(name)
+    runs = clauses(_at(listed(names), epoch, step) for (epoch, step), names in when.items())
+    if at == BEST:
+        return _("Best evaluation of each run, which flatters all of them: {runs}").format(runs=runs)
+    return _("Newest evaluations: {runs}").format(runs=runs) if len(when) > 1 else ""
+
+
+def _at(names: str, epoch: int | None, step: int) -> str:
+    if epoch is None:
+        return _("{names} at step {step}").format(names=names, step=f"{step:,}")
+    return _("{names} at epoch {epoch}").format(names=names, epoch=epoch)
 
 
 def mean_text(value: float, half: float, decimals: int = 1) -> str:

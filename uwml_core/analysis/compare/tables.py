@@ -28,34 +28,29 @@ def metric_label(metric: str, direction: str) -> str:
     return f"{name} {direction}".strip()
 
 
-def difference_texts(differences: pd.DataFrame, baseline: str, *, several: bool) -> list[list[str]]:
-    """The table as texts, the first row being the heading.
+def difference_texts(rows: pd.DataFrame, baseline: str, method: str) -> list[list[str]]:
+    """Differences of one method as texts, the first row being the heading.
 
     Args:
-        differences: of a ``Comparison``.
-        baseline: its name.
-        several: whether there are several methods, which then have a column of their own.
+        rows: the method's rows of ``Comparison.differences``.
+        baseline, method: names.
     """
-    head = [_("Metric"), baseline, _("Method"), _("Difference"), _("95 % over queries")]
-    head += [_("95 % over seeds"), _("Gained / lost queries"), _("McNemar p")]
-    if several:
-        head = [_("Compared"), *head]
-    rows = [head]
-    for row in records(differences):
-        cells = [
-            metric_label(row["metric"], row["direction"]),
-            fixed(row["baseline"]),
-            fixed(row["value"]),
-            signed(row["difference"]),
-            interval_text(row["low"], row["high"]),
-            _seeds(row),
-            _changed(row),
-            _p_text(row["mcnemar_p"]),
-        ]
-        rows.append([row["method"], *cells] if several else cells)
-    if not several and len(differences):
-        head[2] = str(differences["method"].iloc[0])
-    return rows
+    head = [_("Metric"), baseline, method, _("Difference"), _("95 % over queries")]
+    texts = [[*head, _("95 % over seeds"), _("Gained / lost queries"), _("McNemar p")]]
+    for row in records(rows):
+        texts.append(
+            [
+                metric_label(row["metric"], row["direction"]),
+                fixed(row["baseline"]),
+                fixed(row["value"]),
+                signed(row["difference"]),
+                interval_text(row["low"], row["high"]),
+                _seeds(row),
+                _changed(row),
+                _p_text(row["mcnemar_p"]),
+            ]
+        )
+    return texts
 
 
 def interval_text(low: float, high: float) -> str:
