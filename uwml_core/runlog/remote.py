@@ -14,7 +14,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -41,6 +41,16 @@ class Seen:
     files: Mapping[str, RemoteFile] = field(default_factory=dict)
     folders: tuple[str, ...] = ()
     strange: tuple[str, ...] = ()
+
+    @cached_property
+    def by_folder(self) -> Mapping[str, Sequence[str]]:
+        """Files of each folder, those whose name begins with a dot left out."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for name in self.files:
+            folder, _, base = name.rpartition("/")
+            if not base.startswith("."):
+                found[folder].append(name)
+        return found
 
     def issues(self) -> list[HealthIssue]:
         """The names that are left out, control characters and the like written as escapes."""

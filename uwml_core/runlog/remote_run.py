@@ -119,7 +119,7 @@ class RemoteRun(Run):
         unused = [
             HealthIssue(name, "foreign", f"{name} is no part of the run log and is skipped")
             for table in TABLES
-            for name in _in_folder(table, seen)
+            for name in seen.by_folder.get(table, ())
             if not _is_part(name, foreign)
         ]
         return (*self._remote.issues(), *super().health(), *unused)
@@ -131,21 +131,11 @@ def _run_file(seen: Seen) -> list[str]:
 
 def _files_of(name: str, seen: Seen, foreign: bool) -> list[str]:
     """Files of a table, or of another folder of the run."""
-    found = _in_folder(name, seen)
+    found = seen.by_folder.get(name, ())
     if name not in TABLES:
         return [file for file in found if file.endswith((".parquet", ".json"))]
     flat = [file for file in (f"{name}.parquet",) if foreign and file in seen.files]
     return [*(file for file in found if _is_part(file, foreign)), *flat]
-
-
-def _in_folder(folder: str, seen: Seen) -> list[str]:
-    return [
-        name
-        for name in seen.files
-        if name.startswith(f"{folder}/")
-        and name.rpartition("/")[0] == folder
-        and not name.rpartition("/")[2].startswith(".")
-    ]
 
 
 def _is_part(name: str, foreign: bool) -> bool:
