@@ -63,7 +63,7 @@ def drawn(log: ControllerLog, values: np.ndarray, n: np.ndarray, max_points: int
         max_points: most points per direction.
     """
     points, shown, total, broken = [], 0, 0, 0
-    for code, value in enumerate(values.T):
+    for code, value in enumerate(np.ascontiguousarray(values.T)):
         if np.isnan(value).all():
             continue
         kept = decimate(log.step, value, max_points)
@@ -97,7 +97,7 @@ def side(
         known: side of a controller with the same window, whose mean gaps are the same.
     """
     rows = DirectionController.from_config(config).update_rows(log.gap)
-    updates = np.searchsorted(rows, np.arange(len(log.step)), side="right")
+    updates = np.repeat(np.arange(len(rows) + 1), np.diff(rows, prepend=0, append=len(log.step)))
     smooth = max(1, len(log.step) // 50)
     quantities = {"contribution": weight * log.loss, "share": share_of_loss(log, weight)}
     return Side(

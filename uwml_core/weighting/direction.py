@@ -147,7 +147,8 @@ class DirectionController:
 
     def _moves(self, gaps: np.ndarray, ends: np.ndarray) -> list[tuple[float, float]]:
         starts = np.maximum(0, ends - (self._gaps[0].maxlen or len(gaps)))
-        first, second = (RunningSums(column).over(starts, ends) / (ends - starts) for column in gaps.T)
+        columns = np.ascontiguousarray(gaps.T)
+        first, second = (RunningSums(column).over(starts, ends) / (ends - starts) for column in columns)
         return self._moved(self._pulls(first, second))
 
     def window_means(self) -> tuple[float, float]:
