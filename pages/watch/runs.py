@@ -23,6 +23,7 @@ def body() -> None:
     found = search_runs(table, text or "")
     ui.runs_list(found)
     ui.notes(_("{shown} of {total} runs").format(shown=len(found), total=len(table)))
+    ui.compare_link(found, text or "")
     ui.run_links(
         {
             "pages/watch/training.py": _("Training"),
@@ -30,6 +31,7 @@ def body() -> None:
             "pages/explain/modal_balance.py": _("Modal balance"),
             "pages/explain/hard_negatives.py": _("Hard negatives"),
             "pages/explain/embedding_map.py": _("Embedding map"),
+            "pages/decide/compare.py": _("Compare"),
         }
     )
 

@@ -15,6 +15,7 @@ from uwml_core.ui.compare_cards import (
 )
 from uwml_core.ui.compare_choice import against_choice, compare_choice
 from uwml_core.ui.compare_empty import choose_runs, empty_comparison, nothing_to_compare, unknown_runs
+from uwml_core.ui.compare_link import compare_link
 from uwml_core.ui.compare_live import follow_runs
 from uwml_core.ui.compare_read import comparison
 from uwml_core.ui.compare_wins import wins_card
@@ -85,6 +86,7 @@ __all__ = [
     "chosen_item",
     "chosen_methods",
     "compare_choice",
+    "compare_link",
     "comparison",
     "configuration_card",
     "controller_validity",
