@@ -238,8 +238,8 @@ def check_parquet(path: Path, name: str, directions: tuple[str, str]) -> None:
 def _fits(found: pa.DataType, expected: pa.DataType) -> bool:
     if pa.types.is_dictionary(expected):
         plain = found.value_type if pa.types.is_dictionary(found) else found
-        return plain == expected.value_type
+        return bool(plain == expected.value_type)
     if pa.types.is_list(expected):
         nested = pa.types.is_list(found) or pa.types.is_fixed_size_list(found)
-        return nested and found.value_type == expected.value_type
-    return found == expected
+        return nested and bool(found.value_type == expected.value_type)
+    return bool(found == expected)
