@@ -30,5 +30,6 @@ st.navigation(
         _("Decide"): [
             st.Page("pages/decide/compare.py", title=_("Compare"), icon=":material/difference:"),
         ],
+        _("Share"): [st.Page("pages/share/share.py", title=_("Share"), icon=":material/share:")],
     }
 ).run()

@@ -17,6 +17,7 @@ COMMANDS = (
     "losses",
     "project",
     "diagnose-embeddings",
+    "report",
     "bundle",
     "import",
     "health",

@@ -25,7 +25,8 @@ def sheet(run: Run) -> None:
 
 
 def item_page(run: Run, item: int) -> None:
-    items, neighbors, pairs = ui.catalogue(run), ui.neighbors(run), ui.item_pairs(run, item)
+    items, neighbors = ui.catalogue(run), ui.item_neighbors(run, item)
+    pairs, note = ui.item_pairs(run, item)
     frame = history.named(history.item_history(pairs, neighbors, item), items)
     found = history.candidates(pairs, neighbors, item)
     ui.headline(history.history_headline(frame, run.directions, caption_text(items, item)))
@@ -34,7 +35,7 @@ def item_page(run: Run, item: int) -> None:
         ui.item_card(run, item, items)
     with right:
         figure = figures.history_figure(frame, ui.current_theme(), directions=run.directions, height=270)
-        ui.card(_("Margin over the epochs, cosine"), figure, frame, key="history", height=270)
+        ui.card(_("Margin over the epochs, cosine"), figure, frame, note, key="history", height=270)
     for column, direction in zip(st.columns(2, gap="small"), run.directions, strict=True):
         with column:
             ui.candidates_card(run, found, items, direction)

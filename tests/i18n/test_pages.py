@@ -21,6 +21,7 @@ PAGES = (
     "pages/explain/modal_balance.py",
     "pages/explain/hard_negatives.py",
     "pages/explain/embedding_map.py",
+    "pages/share/share.py",
     "pages/decide/compare.py",
 )
 HAN = re.compile("[\u3400-\u9fff]")

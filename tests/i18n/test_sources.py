@@ -12,7 +12,14 @@ import pytest
 from docs.translations import ROOT, messages, sources
 
 TRANSLATING = {"_", "ngettext", "translate"}
-VIEWER = ("app.py", "pages/", "uwml_core/ui/", "uwml_core/figures/", "uwml_core/analysis/")
+VIEWER = (
+    "app.py",
+    "pages/",
+    "uwml_core/ui/",
+    "uwml_core/report/",
+    "uwml_core/figures/",
+    "uwml_core/analysis/",
+)
 # Widgets and helpers that show their first text, and the position of it where it is another.
 SHOWING = {
     *("button", "toggle", "selectbox", "slider", "select_slider", "segmented_control", "pills", "radio"),
@@ -26,7 +33,7 @@ TEXT_OF_ELEMENT = {"element": 1}
 SHOWN_KEYWORDS = {"help", "placeholder", "label", "title", "title_text", "hovertemplate", "hovertext"}
 SHOWN_IN_FIGURES = {*SHOWN_KEYWORDS, "name", "text"}
 # The same in every language, or the value of something that is not shown.
-NAMES = {"CSV", "UWML", "Lens", "UMAP", "PCA", "YAML", "Python", "InfoNCE", "VSE", "nbsp", "fullData"}
+NAMES = {"CSV", "UTC", "UWML", "Lens", "UMAP", "PCA", "YAML", "Python", "InfoNCE", "VSE", "nbsp", "fullData"}
 NOT_TEXT = re.compile(r"<[^>]*>|%\{[^}]*\}|:material/\w+:|#[0-9a-f]{6}")
 WORD = re.compile(r"[A-Za-z]{2,}")
 

@@ -33,7 +33,7 @@ from uwml_core.weighting import (
 )
 
 # The under- and the overflow bin come first and last.
-_MIDDLE_B = LOWEST + (np.arange(-1, BINS + 1) + 0.5) / BINS_PER_COSINE
+MIDDLE_B = LOWEST + (np.arange(-1, BINS + 1) + 0.5) / BINS_PER_COSINE
 _SUMS = ("count", "weight_sum", "weight_sq_sum", "gradient_share_sum", "no_weight_count")
 
 
@@ -144,7 +144,7 @@ def compare_pooled(before: PooledMargins, after: UWMLConfig) -> WhatIf:
 
 def _relative(pooled: PooledMargins, config: UWMLConfig) -> np.ndarray:
     """Relative weight that ``config`` gives the middle of each bin, ``[G, B]``."""
-    margin_GB = np.broadcast_to(_MIDDLE_B, pooled.sums["count"].shape)
+    margin_GB = np.broadcast_to(MIDDLE_B, pooled.sums["count"].shape)
     if config.margin_scale != "none":
         margin_GB = margin_GB / pooled.margin_scale[:, None]
     steepness_G = np.broadcast_to(steepness_at(pooled.progress, config), pooled.progress.shape)
@@ -208,7 +208,7 @@ def _summary(pooled: PooledMargins, measures: dict[str, dict[str, np.ndarray]]) 
 
 
 def _bands(pooled: PooledMargins, ratios: dict[str, np.ndarray]) -> pd.DataFrame:
-    band_B, rows = band_of(_MIDDLE_B), []
+    band_B, rows = band_of(MIDDLE_B), []
     held = {when: pooled.sums["gradient_share_sum"] * ratio for when, ratio in ratios.items()}
     totals = {when: values.sum(axis=1) for when, values in held.items()}
     for code, direction in enumerate(pooled.directions):

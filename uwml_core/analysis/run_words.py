@@ -17,3 +17,14 @@ def status_label(status: str) -> str:
         "newer": _("newer version"),
     }
     return labels.get(status, status)
+
+
+def share_headline(name: str, status: str) -> str:
+    """What a teammate would be shown, as one sentence."""
+    if status in ("running", "stale"):
+        return _("{name} is {status}: a report or bundle holds what it has written so far.").format(
+            name=name, status=status_label(status)
+        )
+    return _("{name} is {status}: links, reports and bundles of it all show the same.").format(
+        name=name, status=status_label(status)
+    )

@@ -49,22 +49,27 @@ def queries_note(curves: pd.DataFrame) -> str:
     return " · ".join(parts)
 
 
-def what_if_rows(summary: pd.DataFrame) -> list[list[str]]:
-    """Before and after of the preview, per direction, with the spread over steps; headings first."""
+def what_if_rows(summary: pd.DataFrame, *, tried: bool = True) -> list[list[str]]:
+    """Before and after of the preview, per direction, with the spread over steps; headings first.
+
+    Args:
+        summary: frame of ``what_if.WhatIf``.
+        tried: whether other parameters were tried; without, there is no after.
+    """
     names = {
         "ess_share": _("Effective sample, % of pairs"),
         "clamped_share": _("At the weight clamp, % of pairs"),
         "hardest_share": _("Negative gradient held by the hardest negative, %"),
         "easy_rest_share": _("Negative gradient held by the easy rest, %"),
     }
-    both = (_("before"), _("after"))
+    both = {"before": _("before"), "after": _("after")} if tried else {"before": ""}
     rows = [[_("Per step, mean ± sd over steps")]]
-    rows[0] += [f"{direction} {when}" for direction in summary["direction"] for when in both]
+    rows[0] += [f"{direction} {name}".strip() for direction in summary["direction"] for name in both.values()]
     for column, name in names.items():
         cells = [
             _share_spread(row[f"{column}_{when}"], row[f"{column}_{when}_sd"])
             for _index, row in summary.iterrows()
-            for when in ("before", "after")
+            for when in both
         ]
         rows.append([name, *cells])
     return rows
@@ -88,15 +93,16 @@ def row_counts(summary: pd.DataFrame) -> list[str]:
     ]
 
 
-def balance_rows(summary: pd.DataFrame) -> list[list[str]]:
+def balance_rows(summary: pd.DataFrame, *, tried: bool = True) -> list[list[str]]:
     """Weights, jitter and shares of the loss per direction, in use and tried; the first row is the heading.
 
     Args:
         summary: as ``modal_balance`` gives it, one row per direction.
+        tried: whether other parameters were tried; without, there is only what is in use.
     """
-    both = (("before", _("in use")), ("after", _("tried")))
+    both = (("before", _("in use")), ("after", _("tried"))) if tried else (("before", ""),)
     columns = [(row, when) for _index, row in summary.iterrows() for when, _name in both]
-    names = [f"{direction} {name}" for direction in summary["direction"] for _when, name in both]
+    names = [f"{direction} {name}".strip() for direction in summary["direction"] for _when, name in both]
     return [
         [_("Mean ± sd over steps"), *names],
         [_("Weight"), *(_spread(row, "weight_mean", "weight_sd", when, 3) for row, when in columns)],
@@ -115,7 +121,7 @@ def _spread(row: pd.Series[float], mean: str, sd: str, when: str, decimals: int)
 
 
 def balance_notes(summary: pd.DataFrame) -> list[str]:
-    """What the balance table rests on: steps, updates, stretches."""
+    """What the balance table rests on: steps, updates of both controllers, stretches."""
     row = summary.iloc[0]
     steps, stretches = int(row["steps"]), int(row["jitter_stretches_after"])
     return [

@@ -241,8 +241,11 @@ class Run(DescribedRun):
             return None
         return (str(path), stat.st_size, stat.st_mtime_ns) if stat else None
 
-    def items(self) -> pd.DataFrame | None:
+    def items(self, *, columns: Sequence[str] | None = None) -> pd.DataFrame | None:
         """Items of the run's data set, one row each; None where they were not logged or cannot be read.
+
+        Args:
+            columns: which columns, in this order; all when None. Thumbnails are most of the bytes.
 
         Raises:
             SchemaTooNew: if a newer version wrote the run.
@@ -254,5 +257,5 @@ class Run(DescribedRun):
         part = Part(Path(stamp[0]), 0, -1, -1, *stamp[1:])
         limited = Limited(ITEMS.name, [part], {})
         schema = ITEMS.schema(self.directions)
-        rows = retrying(lambda: scan(limited, schema, schema.names, None))
+        rows = retrying(lambda: scan(limited, schema, columns or schema.names, None))
         return None if known_problem(part) else rows.to_pandas()

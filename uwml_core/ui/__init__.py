@@ -26,7 +26,7 @@ from uwml_core.ui.frame import draw_frame
 from uwml_core.ui.gap_card import gap_card
 from uwml_core.ui.hard_controls import sheet_controls
 from uwml_core.ui.hard_questions import findings, question_choice
-from uwml_core.ui.hard_read import catalogue, item_pairs, neighbors
+from uwml_core.ui.hard_read import catalogue, item_neighbors, item_pairs
 from uwml_core.ui.hard_sheet import sheet
 from uwml_core.ui.item_history import candidates_card, item_card
 from uwml_core.ui.kept import kept
@@ -111,6 +111,7 @@ __all__ = [
     "headline",
     "histogram",
     "item_card",
+    "item_neighbors",
     "item_pairs",
     "items_of",
     "kept",
@@ -127,7 +128,6 @@ __all__ = [
     "missing_table",
     "moment_player",
     "moments_of",
-    "neighbors",
     "note",
     "notes",
     "nothing_to_compare",

@@ -16,9 +16,11 @@ from uwml_core.analysis.hard_negatives.persistent import with_margin
 from uwml_core.analysis.hard_negatives.probe_pairs import probe_pairs
 from uwml_core.analysis.hard_negatives.rows import (
     epochs_until,
+    nearest_rows,
     newest_rows_of_items,
     pair_rows,
     rows_of_epoch,
+    rows_of_history,
     rows_of_item,
 )
 from uwml_core.analysis.hard_negatives.wrong_pairs import ItemStatistics
@@ -37,8 +39,13 @@ def catalogue(run: Run) -> pd.DataFrame:
 
 
 def neighbors(run: Run) -> pd.DataFrame:
-    """Nearest wrong candidates of every snapshot, with margins."""
+    """The nearest wrong candidate of every probe at every snapshot, with margins."""
     return _neighbors(str(run.path), _version(run, "neighbors"), _run=run)
+
+
+def item_neighbors(run: Run, item_id: int) -> pd.DataFrame:
+    """All wrong candidates of one item, with margins."""
+    return _item_neighbors(str(run.path), _version(run, "neighbors"), item_id, _run=run)
 
 
 def confusions(run: Run, epoch: int | None, *, until: bool) -> tuple[pd.DataFrame, str]:
@@ -71,8 +78,8 @@ def false_negatives(run: Run, epoch: int | None) -> pd.DataFrame:
     return _false_negatives(str(run.path), _encounters(run), epoch, run.has("items"), _run=run)
 
 
-def item_pairs(run: Run, item_id: int) -> pd.DataFrame:
-    """All encounters of one item as an anchor."""
+def item_pairs(run: Run, item_id: int) -> tuple[pd.DataFrame, str]:
+    """Encounters of one item as an anchor, and which were looked at; empty where all were."""
     return _item_pairs(str(run.path), _version(run, "pairs"), item_id, _run=run)
 
 
@@ -97,7 +104,12 @@ def _catalogue(path: str, fingerprint: object, there: bool, *, _run: Run) -> pd.
 
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _neighbors(path: str, version: Hashable, *, _run: Run) -> pd.DataFrame:
-    return with_margin(_run.frame("neighbors"))
+    return with_margin(_run.frame("neighbors", filter=nearest_rows()))
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _item_neighbors(path: str, version: Hashable, item_id: int, *, _run: Run) -> pd.DataFrame:
+    return with_margin(_run.frame("neighbors", filter=rows_of_item(item_id)))
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
@@ -139,5 +151,6 @@ def _false_negatives(
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _item_pairs(path: str, version: Hashable, item_id: int, *, _run: Run) -> pd.DataFrame:
-    return _run.frame("pairs", filter=rows_of_item(item_id))
+def _item_pairs(path: str, version: Hashable, item_id: int, *, _run: Run) -> tuple[pd.DataFrame, str]:
+    rows = rows_of_history(steps(_run), item_id)
+    return _run.table("pairs", filter=rows.filter, steps=rows.span).to_pandas(), rows.note

@@ -9,8 +9,10 @@ import streamlit as st
 from uwml_core.runlog.reader import Run
 from uwml_core.ui.frame import apply_language, is_live
 from uwml_core.ui.health import folder_notes, health_notes
+from uwml_core.ui.notes_card import page_notes
 from uwml_core.ui.read import last_row, runs
 from uwml_core.ui.status import status_line
+from uwml_core.ui.views import remember_view
 
 REFRESH_S = 2.0
 
@@ -35,6 +37,8 @@ def follow(run: Run, draw: Callable[[Run], None], *, every: float | None = None)
         status_line(run.name, run.status, last_row(run))
         health_notes(run)
         draw(run)
+        remember_view()
+        page_notes(run)
 
     body()
     if run.status == "stale":

@@ -16,7 +16,7 @@ from uwml_core.i18n import _
 from uwml_core.runlog.reader import Run
 from uwml_core.runlog.snapshots import Snapshot
 from uwml_core.ui.choice import choice
-from uwml_core.ui.map_read import items_of
+from uwml_core.ui.map_read import texts_of
 from uwml_core.ui.point_card import choose_item
 from uwml_core.ui.text import note
 
@@ -61,7 +61,7 @@ def map_controls(run: Run, snapshot: Snapshot) -> MapView:
         _("Join the {n} worst pairs").format(n=WORST_PAIRS), key="links", bind="query-params",
         help=_("Pairs of the lowest margin, the mean of both directions"),
     )  # fmt: skip
-    found = _search(items_of(run), np.unique(snapshot.item_ids))
+    found = _search(texts_of(run), np.unique(snapshot.item_ids))
     return MapView(color_by=color_by, split=None if split == "all" else split, links=links, found=found)
 
 

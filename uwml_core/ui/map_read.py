@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Hashable
 from pathlib import Path
@@ -30,6 +31,7 @@ from uwml_core.ui.text import note
 # The axes of all snapshots are those of some, evenly spread, where a run has more than these: reading each
 # takes a twentieth of a second.
 MOST_SNAPSHOTS = 6
+_TEXTS = ("item_id", "item_key", "group", "captions")
 # For the measures of the gap at the first visit; two of them tell from where to where.
 AT_ONCE_S, AT_LEAST = 0.2, 2
 
@@ -40,35 +42,36 @@ def gap_measures(run: Run) -> tuple[pd.DataFrame, int]:
     Each takes a tenth of a second, so of many only some are measured at once, spread over the run;
     ``measure_rest`` goes on with the others. Of a growing run only new ones are computed.
     """
-    return _measured(run, AT_ONCE_S)
+    order = spread_order(len(run.parts("snapshots")))
+    return _measured(run, order[:AT_LEAST], math.inf)
 
 
 def measure_rest(run: Run) -> None:
     """Measure the snapshots that are left, a few every two seconds, then draw the page again."""
-    if not _measured(run, 0.0)[1]:
+    if not _measured(run, [], 0.0)[1]:
         return
     drawn = time.monotonic()
 
     @st.fragment(run_every=REFRESH_S)
     def measure() -> None:
+        order = spread_order(len(run.parts("snapshots")))
         # the first time, as a part of the page, it would only hold the page up
-        if time.monotonic() - drawn > REFRESH_S / 2 and not _measured(run, AT_ONCE_S)[1]:
+        if time.monotonic() - drawn > REFRESH_S / 2 and not _measured(run, order, AT_ONCE_S)[1]:
             st.rerun(scope="app")
 
     measure()
 
 
-def _measured(run: Run, seconds: float) -> tuple[pd.DataFrame, int]:
+def _measured(run: Run, order: list[int], seconds: float) -> tuple[pd.DataFrame, int]:
     parts, done = run.parts("snapshots"), _done(str(run.path))
-    end, counted = time.monotonic() + seconds, 0
-    for part in (parts[position] for position in spread_order(len(parts))):
+    end = time.monotonic() + seconds
+    for part in (parts[position] for position in order if position < len(parts)):
         if part.key in done:
             continue
-        if counted >= AT_LEAST * bool(seconds) and time.monotonic() >= end:
+        if time.monotonic() >= end:
             break
         run.map_each("snapshots", _only({part.key}))
         done.add(part.key)
-        counted += 1
     return merge_gaps(run.map_each("snapshots", _only(done))), sum(part.key not in done for part in parts)
 
 
@@ -92,7 +95,12 @@ def snapshot(run: Run, step: int) -> Snapshot:
 
 def items_of(run: Run) -> pd.DataFrame | None:
     """Items of the run's data set."""
-    return _items(str(run.path), run.info.get("data_fingerprint"), run.has("items"), _run=run)
+    return _items(str(run.path), run.info.get("data_fingerprint"), run.has("items"), None, _run=run)
+
+
+def texts_of(run: Run) -> pd.DataFrame | None:
+    """The same without pictures, which are ten times as many bytes."""
+    return _items(str(run.path), run.info.get("data_fingerprint"), run.has("items"), _TEXTS, _run=run)
 
 
 def pca_layout(run: Run, step: int) -> tuple[pd.DataFrame, int, int]:
@@ -149,8 +157,10 @@ def _snapshot(path: str, version: Hashable, step: int, *, _run: Run) -> Snapshot
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _items(path: str, fingerprint: Any, there: bool, *, _run: Run) -> pd.DataFrame | None:
-    return _run.items()
+def _items(
+    path: str, fingerprint: Any, there: bool, columns: tuple[str, ...] | None, *, _run: Run
+) -> pd.DataFrame | None:
+    return _run.items(columns=columns)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
@@ -179,7 +189,7 @@ def _points(
 ) -> pd.DataFrame:
     shot = snapshot(_run, step)
     strength = _strength(path, _version(_run), step, shot.named(_run.modalities), _run=_run)
-    return points_of(shot, _layout, strength, items_of(_run))
+    return points_of(shot, _layout, strength, texts_of(_run))
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)

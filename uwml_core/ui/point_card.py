@@ -43,7 +43,6 @@ def point_card(run: Run, item_id: int | None, points: pd.DataFrame, neighbors: p
         points: frame of ``map_points``.
         neighbors: frame of ``neighbors_across`` for the item.
     """
-    items = items_of(run)
     with st.container(border=True, key="card-point", gap="xsmall"):
         if item_id is None:
             section(_("Chosen item"))
@@ -62,6 +61,7 @@ def point_card(run: Run, item_id: int | None, points: pd.DataFrame, neighbors: p
         if neighbors.empty:
             note(_("Item {item} has no point in this snapshot.").format(item=item_id))
             return
+        items = items_of(run)
         known = items.drop_duplicates("item_id").set_index("item_id") if items is not None else None
         css_class = "uw-clips" if "video" in run.modalities else "uw-pictures"
         body = _item(item_id, points, known) + _neighbors(neighbors, known)

@@ -36,6 +36,11 @@ def runs() -> list[Run]:
     return _runs(str(logs_root()))
 
 
+def look_again() -> None:
+    """Have the folder's runs looked up anew, as one has just been made."""
+    _runs.clear()
+
+
 def overview() -> pd.DataFrame:
     """One row per run, as ``runs_table`` describes it."""
     return runs_table(

@@ -1,14 +1,15 @@
-"""Items by their number: captions, group, picture, and the text that a search looks through."""
+"""Items by their number: captions, group, picture."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 import pandas as pd
 
 from uwml_core.i18n import _
 
-COLUMNS = ("item_key", "label", "group", "split", "captions", "thumbnail", "searched")
+COLUMNS = ("item_key", "label", "group", "split", "captions", "thumbnail")
 
 
 def catalogue(items: pd.DataFrame | None) -> pd.DataFrame:
@@ -18,8 +19,8 @@ def catalogue(items: pd.DataFrame | None) -> pd.DataFrame:
         items: frame of ``Run.items()``; None where the run did not log them.
 
     Returns:
-        Frame with ``COLUMNS``; ``group`` is empty where there is none; ``searched`` holds key and captions
-        in small letters. Without rows for None.
+        Frame with ``COLUMNS``; ``group`` is empty where there is none, ``captions`` are tuples. Without rows
+        for None.
     """
     if items is None:
         return pd.DataFrame(columns=list(COLUMNS), index=pd.Index([], dtype="int64", name="item_id"))
@@ -27,13 +28,11 @@ def catalogue(items: pd.DataFrame | None) -> pd.DataFrame:
     frame["group"] = frame["group"].fillna("").astype(object)
     frame["item_key"] = frame["item_key"].fillna("").astype(object)
     frame["captions"] = [_texts(texts) for texts in frame["captions"]]
-    joined = zip(frame["item_key"], frame["captions"], strict=True)
-    frame["searched"] = ["\n".join([key, *captions]).casefold() for key, captions in joined]
     return frame[list(COLUMNS)]
 
 
-def _texts(captions: Iterable[str] | None) -> tuple[str, ...]:
-    return () if captions is None else tuple(str(text) for text in captions if text is not None)
+def _texts(captions: Iterable[str | None] | None) -> tuple[str, ...]:
+    return () if captions is None else tuple(text for text in captions if text is not None)
 
 
 def groups_in(items: pd.DataFrame) -> list[str]:
@@ -78,4 +77,6 @@ def matching(items: pd.DataFrame, text: str) -> pd.Index:
     wanted = " ".join(text.split()).casefold()
     if not wanted:
         return items.index
-    return items.index[items["searched"].str.contains(wanted, regex=False).to_numpy(dtype=bool)]
+    told = zip(items["item_key"], items["captions"], strict=True)
+    said = [wanted in "\n".join([key, *captions]).casefold() for key, captions in told]
+    return items.index[np.array(said, dtype=bool)]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
-import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 
@@ -84,7 +84,7 @@ def epochs_until(epoch: int | None) -> pc.Expression | None:
     return None if epoch is None else pc.field("epoch") <= epoch
 
 
-def newest_rows_of_items(steps: pd.DataFrame, epoch: int | None, items: np.ndarray) -> PairRows:
+def newest_rows_of_items(steps: pd.DataFrame, epoch: int | None, items: Iterable[int]) -> PairRows:
     """Rows of some items as anchors in the newest epoch, up to one where it is given.
 
     Args:
@@ -93,8 +93,31 @@ def newest_rows_of_items(steps: pd.DataFrame, epoch: int | None, items: np.ndarr
         items: their numbers.
     """
     within = steps if epoch is None else steps[steps["epoch"] <= epoch]
-    newest = within[within["epoch"] == within["epoch"].max()]
-    newest = newest.iloc[-newest_steps(newest, MOST_READ) :]
+    return _of_items(within[within["epoch"] == within["epoch"].max()], items)
+
+
+def rows_of_history(steps: pd.DataFrame, item_id: int) -> PairRows:
+    """Rows in which an item is the anchor; of very many rows those of the newest steps.
+
+    Args:
+        steps: frame of the table ``steps``; without rows all of the run are looked at.
+        item_id: its number.
+    """
+    if pair_rows(steps) <= MOST_READ:
+        return PairRows(filter=rows_of_item(item_id))
+    note = _("its batches: the newest {chosen} of {total} steps").format(
+        chosen=f"{newest_steps(steps, MOST_READ):,}", total=f"{len(steps):,}"
+    )
+    return replace(_of_items(steps, [item_id]), note=note)
+
+
+def _of_items(steps: pd.DataFrame, items: Iterable[int]) -> PairRows:
+    newest = steps.iloc[-newest_steps(steps, MOST_READ) :]
     span = (int(newest["step"].iloc[0]), int(newest["step"].iloc[-1])) if len(newest) else (0, -1)
-    step, chosen = pc.field("step"), pc.field("item_id").isin(items.tolist())
+    step, chosen = pc.field("step"), pc.field("item_id").isin([int(item) for item in items])
     return PairRows(filter=(step >= span[0]) & (step <= span[1]) & chosen, span=span)
+
+
+def nearest_rows() -> pc.Expression:
+    """Rows of ``neighbors`` with the nearest wrong candidate."""
+    return pc.field("rank") == 1

@@ -1,0 +1,64 @@
+"""Work that takes longer than a page may: in a thread, with progress, for the visitor who asked for it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+import streamlit as st
+
+T = TypeVar("T")
+Tell = Callable[[int, int, str], None]
+# A few at once: each holds a core, and the pages need some too.
+_AT_ONCE = threading.BoundedSemaphore(2)
+
+
+@dataclass(eq=False)
+class Task(Generic[T]):
+    """One piece of work.
+
+    Attributes:
+        result: what it gave, None until then.
+        problem: why it failed; empty otherwise.
+        done, total, name: how far it is.
+    """
+
+    result: T | None = None
+    problem: str = ""
+    done: int = 0
+    total: int = 1
+    name: str = ""
+    _thread: threading.Thread | None = field(default=None, repr=False)
+
+    @property
+    def runs(self) -> bool:
+        """Whether it is still at it."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self, work: Callable[[Tell], T]) -> None:
+        """Begin; ``work`` is told how to report its progress."""
+        self._thread = threading.Thread(target=self._work, args=(work,), name="uwml-task", daemon=True)
+        self._thread.start()
+
+    def wait(self, seconds: float) -> None:
+        """Wait for the end, at most so long."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def _work(self, work: Callable[[Tell], T]) -> None:
+        try:
+            with _AT_ONCE:
+                self.result = work(self._tell)
+        except Exception as error:
+            # the page says it: nobody waits for this thread
+            self.problem = f"{type(error).__name__}: {error}"
+
+    def _tell(self, done: int, total: int, name: str) -> None:
+        self.done, self.total, self.name = done, total, name
+
+
+def show_progress(task: Task[T]) -> None:
+    """Draw how far a task is."""
+    st.progress(task.done / max(task.total, 1), task.name)
