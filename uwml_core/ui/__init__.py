@@ -3,6 +3,7 @@
 from uwml_core.report.numbers import queries_note
 from uwml_core.ui.assets import ICON, publish_plotly_js
 from uwml_core.ui.balance_controls import BALANCE_CONTROLS, balance_controls
+from uwml_core.ui.bundle_card import bundle_card, import_card
 from uwml_core.ui.card import card
 from uwml_core.ui.compare_cards import (
     ablation_card,
@@ -45,8 +46,10 @@ from uwml_core.ui.map_read import (
     moments_of,
     snapshot,
 )
+from uwml_core.ui.notes_card import notes_card, page_notes
 from uwml_core.ui.numbers import balance_table, training_numbers, what_if_table
 from uwml_core.ui.page import begin_folder_page, begin_page, current_theme
+from uwml_core.ui.permalink_card import permalink_card
 from uwml_core.ui.player import moment_player, play_interval
 from uwml_core.ui.point_card import chosen_item, point_card
 from uwml_core.ui.read import (
@@ -64,6 +67,7 @@ from uwml_core.ui.read import (
     what_if,
 )
 from uwml_core.ui.recipes import recipe_card
+from uwml_core.ui.report_card import report_card
 from uwml_core.ui.runs_list import runs_list
 from uwml_core.ui.sheet_clicks import follow_clicks
 from uwml_core.ui.text import guide, headline, note, notes
@@ -79,6 +83,7 @@ __all__ = [
     "balance_table",
     "begin_folder_page",
     "begin_page",
+    "bundle_card",
     "candidates_card",
     "card",
     "catalogue",
@@ -110,6 +115,7 @@ __all__ = [
     "guide",
     "headline",
     "histogram",
+    "import_card",
     "item_card",
     "item_neighbors",
     "item_pairs",
@@ -122,16 +128,19 @@ __all__ = [
     "map_controls",
     "map_points",
     "map_quality",
-    "methods_line",
     "measure_rest",
+    "methods_line",
     "missing_gaps",
     "missing_table",
     "moment_player",
     "moments_of",
     "note",
     "notes",
+    "notes_card",
     "nothing_to_compare",
     "overview",
+    "page_notes",
+    "permalink_card",
     "play_interval",
     "point_card",
     "progress_card",
@@ -140,6 +149,7 @@ __all__ = [
     "queries_note",
     "question_choice",
     "recipe_card",
+    "report_card",
     "run_links",
     "runs_list",
     "sheet",
