@@ -1,7 +1,9 @@
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 import pytest
 
+from uwml_core.figures.draft import Draft
 from uwml_core.figures.theme import theme
 
 
@@ -33,3 +35,15 @@ def lines(figure):
 def drawn():
     """The traces of a figure that are lines."""
     return lines
+
+
+@pytest.fixture(autouse=True)
+def every_field_is_known_to_plotly(monkeypatch):
+    """A draft's figure is not checked where it is made; here each one is."""
+    finished = Draft.figure
+
+    def checked(draft):
+        go.Figure(data=draft.data, layout=draft.layout)
+        return finished(draft)
+
+    monkeypatch.setattr(Draft, "figure", checked)
