@@ -37,7 +37,7 @@ def compare_headline(comparison: Comparison, chosen: int) -> str:
     text = _sentence(rows[rows["method"] == best], best, comparison.methods[0].name)
     left_out = comparison.obstacles[0] if comparison.obstacles else ""
     if len(others) == 1:
-        return sentences([text, left_out])
+        return sentences([text, _summed(rows), left_out])
     return sentences([_tally(verdicts, comparison.methods[0].name), text, left_out])
 
 
@@ -79,14 +79,14 @@ def _sentence(rows: pd.DataFrame, method: str, baseline: str) -> str:
     if not at_one[["gained", "lost"]].to_numpy(dtype=np.float64).any():
         text = _("{method} and {baseline} find the same queries: no difference in R@1.")
         return text.format(method=method, baseline=baseline)
-    text = templates[verdict].format(method=method, baseline=baseline, evidence=evidence)
-    return sentences([text, _summed(rows) if verdict == SAME else ""])
+    return templates[verdict].format(method=method, baseline=baseline, evidence=evidence)
 
 
 def _summed(rows: pd.DataFrame) -> str:
     """What the sum over all R@K says where R@1 alone says nothing."""
     row = records(rows[rows["metric"] == "rsum"])[0]
-    if row["verdict"] not in (BETTER, WORSE):
+    is_news = _of(rows[rows["metric"] == "R@1"]) == SAME and row["verdict"] in (BETTER, WORSE)
+    if not is_news:
         return ""
     text = _("The sum over R@1, R@5 and R@10 does differ: {difference}, 95 % interval {low} to {high}.")
     return text.format(**_numbers(row))
