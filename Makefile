@@ -8,7 +8,7 @@ TORCH_INDEX ?=
 PYTEST_ARGS ?= -q -n auto
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test check install screenshots translations clean
+.PHONY: demo test check install wheel screenshots translations clean
 
 demo: $(VENV)/.run-ready
 	@$(BIN)/python -m uwml_core demo $(DEMO_ARGS)
@@ -24,6 +24,12 @@ check: $(VENV)/.test-ready
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+
+# from a clean build folder: what an earlier build left there would travel along
+wheel: $(VENV)/.run-ready
+	@rm -rf build
+	@$(BIN)/python -m pip wheel -q --no-deps -w dist .
+	@ls dist/*.whl
 
 screenshots: $(VENV)/.test-ready
 	@$(PYTHON) .ci/preflight.py chromium

@@ -3,15 +3,14 @@
 import streamlit as st
 
 from uwml_core.i18n import _
-from uwml_core.ui import ICON, draw_frame, publish_plotly_js
+from uwml_core.ui import ICON, draw_frame, plotly_route
 
 # The server imports this file when it starts, so that routing is declared before the first visitor comes:
 # otherwise that visitor, on a deep link, would be told by the older pages/ discovery that there is no page.
-app = st.App(__file__)
+app = st.App(__file__, routes=[plotly_route()])
 
 if st.runtime.exists():
     st.set_page_config(page_title="UWML Lens", page_icon=str(ICON), layout="wide")
-    publish_plotly_js()
     draw_frame()
 st.navigation(
     {

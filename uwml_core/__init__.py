@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from uwml_core.runlog.writer import NullLogger, RunLogger
     from uwml_core.weighting import DirectionController, UWMLConfig, difficulty_weight
 
+__version__ = "0.1.0"
+
 # Resolved on first use, so that the viewer never pays for torch nor the trainer for pyarrow.
 _HOME = {
     "DirectionController": "uwml_core.weighting",

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
+from uwml_core import __version__
+
 COMMANDS = (
     "demo",
     "train",
@@ -60,6 +62,7 @@ def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="uwml", description="Train cross-modal retrieval and see what holds it up."
     )
+    parser.add_argument("--version", action="version", version=f"uwml {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     for name, module in modules.items():
         command = commands.add_parser(name, help=module.HELP, description=f"{module.HELP.capitalize()}.")

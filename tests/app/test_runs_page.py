@@ -36,6 +36,28 @@ def test_empty_folder_says_how_to_start(open_page: Callable[..., Any], tmp_path:
     assert opened.app.button(key="start-demo")
 
 
+def test_sample_runs_are_one_click_away(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    opened = open_page(RUNS, tmp_path / "logs")
+    opened.app.button(key="add-samples").click().run()
+    assert not opened.failures
+    st.cache_data.clear()
+    st.cache_resource.clear()
+    opened.app.run()
+    assert not opened.failures
+    assert set(table(opened)["run_id"]) == {path.parent.name for path in tmp_path.glob("logs/*/run.json")}
+    assert chosen(opened) == "sample-uwml"
+
+
+def test_sample_runs_that_cannot_be_added_say_why(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "_items").write_text("in the way")
+    opened = open_page(RUNS, tmp_path / "logs")
+    opened.app.button(key="add-samples").click().run()
+    assert not opened.failures
+    assert [error.value for error in opened.app.error] == ["The sample runs could not be added."]
+    assert str(tmp_path / "logs" / "_items") in opened.text
+
+
 def test_missing_folder_is_an_empty_one(open_page: Callable[..., Any], tmp_path: Path) -> None:
     opened = open_page(RUNS, tmp_path / "nowhere")
     assert not opened.failures
@@ -48,7 +70,7 @@ def test_read_only_app_hides_the_demo(open_page: Callable[..., Any], tmp_path: P
         make_run(tmp_path, steps=4, epochs=1)
     opened = open_page(RUNS, tmp_path, read_only=True)
     assert not opened.failures
-    assert "start-demo" not in [button.key for button in opened.app.button]
+    assert not {"start-demo", "add-samples"} & {button.key for button in opened.app.button}
 
 
 def test_table_holds_every_run_with_its_status(open_page: Callable[..., Any], tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ def run(args: argparse.Namespace) -> int:
     """Train and serve side by side; serve on after training until Ctrl-C. Returns the exit code."""
     port = free_port(first_choice(args.port))
     interrupt_when_asked_to_end()
+    _show_samples(args.logs)
     before = _run_ids(args.logs)
     children: list[subprocess.Popen[bytes]] = []
     try:
@@ -66,6 +67,17 @@ def _start_training(args: argparse.Namespace) -> subprocess.Popen[bytes]:
         command += ["--set", setting]
     # in a session of its own: Ctrl-C reaches this process alone, which then ends training cleanly
     return subprocess.Popen(command, start_new_session=True)
+
+
+def _show_samples(logs: Path) -> None:
+    """Something to look at and to compare with, until the first epochs are through."""
+    from uwml_core.runlog.sample_runs import add_sample_runs
+
+    if _run_ids(logs):
+        return
+    added = add_sample_runs(logs)
+    if added:
+        print(f"Put the sample runs into {logs}: {', '.join(added)}", file=sys.stderr, flush=True)
 
 
 def _run_ids(logs: Path) -> set[str]:

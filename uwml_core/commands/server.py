@@ -13,7 +13,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-import uwml_core
+from uwml_core.installation import app_folder
 from uwml_core.runlog.location import place_from_anywhere
 
 DEFAULT_PORT = 8501
@@ -25,14 +25,14 @@ class ServerError(OSError):
 
 
 def app_script() -> Path:
-    """Path of ``app.py``, beside the package.
+    """Path of ``app.py``.
 
     Raises:
-        ServerError: if this installation carries no app.
+        ServerError: if it is missing.
     """
-    script = Path(uwml_core.__file__).parent.parent / "app.py"
+    script = app_folder() / "app.py"
     if not script.is_file():
-        raise ServerError(f"no app at {script}; run this command from a checkout of the repository")
+        raise ServerError(f"no app at {script}; install the package again, or run this in a checkout of it")
     return script
 
 
@@ -81,22 +81,21 @@ def start_server(
     """Start the app's server as a child process in a session of its own.
 
     A session of its own, so that Ctrl-C in the terminal reaches the caller alone and the caller decides
-    in which order things end.
+    in which order things end. It stays in the caller's folder, whose ``.streamlit/secrets.toml`` it reads:
+    the folder of the app may lie where nobody is to write.
     """
-    script = app_script()
     environment = {**os.environ, "UWML_LOGS": place_from_anywhere(logs)}
     # whoever reaches a public address must not start processes or write
     environment["UWML_READ_ONLY"] = "1" if read_only or not is_loopback(address) else ""
-    command = [sys.executable, "-m", "streamlit", "run", str(script)]
+    # -P: a random.py in the caller's folder is not the module of that name
+    command = [sys.executable, "-P", "-m", "streamlit", "run", str(app_script())]
     command += [f"--server.port={port}", f"--server.address={address}", "--server.headless=true"]
     # the code does not change under a served app, and watching it costs time and file handles
     command += ["--server.fileWatcherType=none"]
     if not is_loopback(address):
         # the host list of the configuration names this machine only
         command += ["--server.allowedHosts=*"]
-    return subprocess.Popen(
-        command, cwd=script.parent, env=environment, stdout=subprocess.DEVNULL, start_new_session=True
-    )
+    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, start_new_session=True)
 
 
 def is_loopback(address: str) -> bool:

@@ -1,7 +1,7 @@
 """What the pages are built from; the only part of the package that imports streamlit."""
 
 from uwml_core.report.numbers import queries_note
-from uwml_core.ui.assets import ICON, publish_plotly_js
+from uwml_core.ui.assets import ICON, plotly_route
 from uwml_core.ui.balance_controls import BALANCE_CONTROLS, balance_controls
 from uwml_core.ui.bundle_card import bundle_card, import_card
 from uwml_core.ui.card import card
@@ -142,10 +142,10 @@ __all__ = [
     "page_notes",
     "permalink_card",
     "play_interval",
+    "plotly_route",
     "point_card",
     "progress_card",
     "progress_of",
-    "publish_plotly_js",
     "queries_note",
     "question_choice",
     "recipe_card",

@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from pathlib import Path
 
 import plotly
+import streamlit as st
+from starlette.responses import FileResponse
+from starlette.routing import Route
 
-APP_ROOT = Path(__file__).resolve().parents[2]
+from uwml_core.installation import app_folder
+
+APP_ROOT = app_folder()
 STATIC = APP_ROOT / "static"
 ICON = STATIC / "icon.png"
 LOGO = STATIC / "icon.svg"
 
 
-def publish_plotly_js(static: Path = STATIC) -> Path:
-    """Copy the chart library of the installed plotly package into the static folder, once per version.
+def plotly_route() -> Route:
+    """Serve the chart library of the installed plotly package among the files of ``app/static``.
 
-    Args:
-        static: folder that the app serves under ``app/static``.
+    From where it lies: what serves the app may be unable to write into the app's folder, or not allowed to.
 
     Returns:
-        The published file.
-
-    Raises:
-        OSError: if the folder cannot be written and holds no copy.
+        Route for ``st.App``.
     """
-    source = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
-    target = static / source.name
-    if target.exists() and target.stat().st_size == source.stat().st_size:
-        return target
-    static.mkdir(parents=True, exist_ok=True)
-    # Two sessions may start together: each writes its own file, the move is atomic.
-    temporary = static / f".{source.name}.{os.getpid()}"
-    shutil.copyfile(source, temporary)
-    os.replace(temporary, target)
-    return target
+    library = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+    base = str(st.get_option("server.baseUrlPath")).strip("/")
+    path = f"{base and '/'}{base}/app/static/{library.name}"
+    headers = {"X-Content-Type-Options": "nosniff"}
+    return Route(path, lambda _: FileResponse(library, media_type="text/javascript", headers=headers))

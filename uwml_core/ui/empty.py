@@ -9,6 +9,7 @@ from uwml_core.i18n import _
 from uwml_core.runlog.reader import Run
 from uwml_core.ui.health import folder_notes
 from uwml_core.ui.launch import demo_button
+from uwml_core.ui.samples import samples_button
 from uwml_core.ui.settings import shown_root
 from uwml_core.ui.text import headline, note, section
 
@@ -49,6 +50,7 @@ def empty_folder() -> None:
     headline(_("No runs yet."))
     note(_("The app reads run folders from {folder}.").format(folder=shown_root()))
     demo_button()
+    samples_button()
     section(_("From the terminal"))
     st.code("uwml demo", language="bash")
     section(_("From your own training loop"))
