@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.synthetic import make_run
 from uwml_core.analysis.hard_negatives.confusions import confusions
+from uwml_core.analysis.hard_negatives.facts import main_fact
 from uwml_core.analysis.hard_negatives.rows import (
     epochs_until,
     newest_rows_of_items,
@@ -17,6 +18,7 @@ from uwml_core.analysis.hard_negatives.wrong_pairs import (
     item_statistics,
     statistics_headline,
     suspected_wrong_pairs,
+    with_statistics,
 )
 from uwml_core.runlog.reader import open_run
 from uwml_core.runlog.schema import ITEM_ROLLUPS
@@ -37,9 +39,14 @@ def test_items_below_in_every_window_are_those_of_the_raw_pairs(tmp_path) -> Non
     totals = pairs.groupby(["item_id", "direction"])["margin"].agg(["size", "mean"])
     mine = found.totals.set_index(["item_id", "direction"]).sort_index()
     wanted = totals.loc[mine.index]
-    assert mine["encounters"].tolist() == wanted["size"].tolist()
+    assert mine["met"].tolist() == wanted["size"].tolist()
     np.testing.assert_allclose(mine["mean_margin"], wanted["mean"], rtol=1e-9)
     assert found.typical == pytest.approx(totals["mean"].median(), rel=1e-9)
+    rows = with_statistics(confusions(run.table("pairs", filter=epochs_until(19)), run.directions), found)
+    first = rows.iloc[0]
+    assert (
+        main_fact(first.to_dict()) == f"mean margin −{-first['mean_margin']:.2f} in {first['met']} encounters"
+    )
     # what was below at every encounter is below on average
     raw = run.table("pairs", filter=epochs_until(19))
     exact = suspected_wrong_pairs(confusions(raw, run.directions))

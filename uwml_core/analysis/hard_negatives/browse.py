@@ -34,7 +34,7 @@ EXPORTED = (
     "first_epoch",
     "last_epoch",
 )
-_OPTIONAL = ("weight", "likeness", "reason", "growth", "encounters", "mean_margin")
+_OPTIONAL = ("weight", "likeness", "reason", "growth", "encounters", "met", "mean_margin")
 
 
 @dataclass(frozen=True, kw_only=True)

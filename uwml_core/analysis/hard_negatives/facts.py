@@ -25,6 +25,9 @@ def main_fact(row: Mapping[str, Any]) -> str:
         return _("{n} of {total} snapshots").format(n=row["n"], total=row["snapshots"])
     if row.get("reason"):
         return reason_text(row["reason"])
+    if _has(row, "met"):
+        text = _("mean margin {margin} in {n} encounters")
+        return text.format(margin=fixed(row["mean_margin"], 2), n=f"{row['met']:,}")
     if _has(row, "encounters"):
         return ngettext(
             "below in its {n} encounter", "below in all {n} encounters", row["encounters"]

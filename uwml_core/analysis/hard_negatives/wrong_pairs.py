@@ -115,7 +115,7 @@ class ItemStatistics:
     Attributes:
         below: items whose mean margin lies below 0 in every window and direction: any that were below at
             every encounter are among them.
-        totals: ``[direction, item_id, encounters, mean_margin]`` of these over all windows.
+        totals: ``[direction, item_id, met, mean_margin]`` of these over all windows, ``met`` encounters.
         items: with ``FEWEST_ENCOUNTERS`` in each direction that they occur in.
         typical: median over directions and items of the mean margin; NaN without any.
     """
@@ -152,7 +152,7 @@ def item_statistics(
     return ItemStatistics(
         below=below,
         totals=pd.DataFrame(
-            {**totals, "encounters": encounters[chosen].astype(np.int64), "mean_margin": margin[chosen]}
+            {**totals, "met": encounters[chosen].astype(np.int64), "mean_margin": margin[chosen]}
         ),
         items=len(enough),
         typical=float(np.median(known)) if len(known) else float("nan"),
