@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 import torch
 
@@ -76,6 +77,15 @@ def test_shape_and_dtype_mismatch(image, text, message: str) -> None:
         (torch.zeros(9, 1).long(), r"labels has shape \(9, 1\)"),
         (torch.zeros(9), r"labels has dtype torch.float32; expected whole numbers"),
         (torch.zeros(9).bool(), r"labels has dtype torch.bool"),
+        (
+            [1, None, *range(7)],
+            r"labels=\[1, None, 0, 1, 2, 3, \.\.\.\] cannot be read as int64; expected whole",
+        ),
+        (
+            list("abcdefghi"),
+            r"labels=\['a', 'b', .* cannot be read as int64; expected whole numbers, one per",
+        ),
+        ([2**70] * 9, r"labels=\[1180591620717411303424, .* cannot be read as int64; expected whole numbers"),
         ([3] * 9, r"labels are all 3 in rows 0 to 8, so no anchor has a negative; expected at least two"),
     ],
 )
@@ -110,6 +120,19 @@ def test_progress_out_of_range(progress: float) -> None:
         call(progress=progress)
 
 
+@pytest.mark.parametrize("progress", ["x", [0.5, 0.6], torch.ones(2), 10**400])
+def test_progress_that_is_no_number(progress: object) -> None:
+    with pytest.raises(
+        ValueError, match=r"^progress=.* is not a number; expected optimizer steps done / total"
+    ):
+        call(progress=progress)
+
+
+def test_item_ids_without_a_length() -> None:
+    with pytest.raises(ValueError, match="item_ids=5 has no length; expected 9, one id per pair"):
+        call(item_ids=5)
+
+
 @pytest.mark.parametrize("value", [0.0, -1.0, float("inf"), float("nan")])
 @pytest.mark.parametrize("as_tensor", [False, True])
 def test_logit_scale_must_be_positive_and_finite(value: float, as_tensor: bool) -> None:
@@ -130,6 +153,30 @@ def test_logit_scale_must_be_positive_and_finite(value: float, as_tensor: bool) 
 def test_logits_of_the_wrong_kind(given: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call(**given)
+
+
+@pytest.mark.parametrize("kind", [int, np.float32, np.float64, np.int64])
+def test_a_number_of_any_library_is_a_scale(kind: type) -> None:
+    loss = UWMLLoss(total_steps=10)
+    assert call(loss=loss, logit_scale=kind(10)) == call(logit_scale=10.0)
+    assert loss.last.temperature == 0.1
+
+
+def sparse(values: torch.Tensor) -> torch.Tensor:
+    return values.to_sparse()
+
+
+def meta(values: torch.Tensor) -> torch.Tensor:
+    return values.to("meta")
+
+
+@pytest.mark.parametrize("form", [sparse, meta])
+@pytest.mark.parametrize("name", ["image_features", "text_features", "labels", "logit_scale", "logit_bias"])
+def test_a_tensor_without_dense_values_is_named(form, name: str) -> None:
+    values = {"image_features": good()[0], "text_features": good()[1], "labels": torch.arange(9)}
+    given = {name: form(values.get(name, torch.ones(1)))}
+    with pytest.raises(ValueError, match=rf"^{name} is a tensor .*; expected a dense one with values"):
+        UWMLLoss(total_steps=10)(**{**values, **given})
 
 
 def test_logit_bias_tensor_of_the_sigmoid_must_be_finite() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,24 @@ WRONG: dict[str, dict[str, Any]] = {
     "logit_bias tensor": {"logit_bias": torch.tensor(math.nan)},
     "item_ids": {"item_ids": ["a"]},
     "labels": {"labels": [0.5, 1.5, 2.5, 3.5]},
+    "labels None": {"labels": [1, None, 2, 3]},
+    "labels long": {"labels": [2**70, 1, 2, 3]},
+    "progress text": {"progress": "x"},
+    "item_ids number": {"item_ids": 5},
+}
+
+
+class Faulty:
+    """Ids that fail when they are looked at."""
+
+    def __len__(self) -> int:
+        raise ZeroDivisionError("no ids today")
+
+
+# what no check foresees
+BROKEN: dict[str, Callable[[], dict[str, Any]]] = {
+    "when read": lambda: {"item_ids": Faulty()},
+    "when sent": lambda: {"item_ids": [lambda: 0, 1, 2, 3]},
 }
 RIGHT = {"progress": 0.5, "logit_scale": torch.tensor(5.0), "logit_bias": torch.tensor(-1.0)}
 
@@ -38,6 +57,11 @@ def calls() -> dict[str, Any]:
             loss(image, text, **given)
         except ValueError as error:
             found[name] = str(error)
+    for name, wrong in BROKEN.items():
+        try:
+            loss(image, text, **{**RIGHT, **(wrong() if rank == 1 else {})})
+        except Exception as error:
+            found[f"broken {name}"] = f"{type(error).__name__}: {error}"
     found["steps"] = loss.step
     # and go on together afterwards
     found["loss"] = loss(image, text, **RIGHT).item()
@@ -49,5 +73,10 @@ def test_a_wrong_argument_in_one_process_is_refused_in_both(tmp_path: Path) -> N
     for name in WRONG:
         assert second[name].startswith(name.split()[0])
         assert first[name] == f"process 1 of 2 refuses its batch: {second[name]}"
+    assert second["broken when read"] == "ZeroDivisionError: no ids today"
+    assert "pickle" in second["broken when sent"]
+    for name in BROKEN:
+        told = f"ValueError: process 1 of 2 refuses its batch: {second[f'broken {name}']}"
+        assert first[f"broken {name}"] == told
     assert first["steps"] == second["steps"] == 0
     assert first["loss"] == second["loss"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Real
+from reprlib import repr as short
 from typing import Any, NoReturn
 
 import torch
@@ -20,6 +22,7 @@ def check_features(image: Any, text: Any) -> None:
             raise ValueError(f"{name} is a {type(value).__name__}; expected a tensor [batch, dim]")
         if not value.is_floating_point():
             raise ValueError(f"{name} has dtype {value.dtype}; expected a floating dtype")
+        check_dense(name, value)
         if value.ndim != 2 or 0 in value.shape:
             raise ValueError(f"{name} has shape {tuple(value.shape)}; expected [batch, dim], both at least 1")
     for what in ("shape", "dtype", "device"):
@@ -32,13 +35,30 @@ def check_features(image: Any, text: Any) -> None:
             )
 
 
+def check_dense(name: str, value: torch.Tensor) -> None:
+    """Refuse a tensor whose entries do not all lie in memory.
+
+    Raises:
+        ValueError: naming the argument.
+    """
+    if value.is_meta or value.layout != torch.strided:
+        what = "on the meta device" if value.is_meta else f"of layout {value.layout}"
+        raise ValueError(f"{name} is a tensor {what}; expected a dense one with values")
+
+
 def check_labels(labels: Any, batch: int, device: torch.device) -> torch.Tensor:
     """Labels as an int64 tensor ``[batch]`` on the features' device.
 
     Raises:
         ValueError: if they are not whole numbers or not one per pair.
     """
-    values = torch.as_tensor(labels)
+    try:
+        values = torch.as_tensor(labels)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"labels={short(labels)} cannot be read as int64; expected whole numbers, one per pair"
+        ) from error
+    check_dense("labels", values)
     if values.is_floating_point() or values.is_complex() or values.dtype == torch.bool:
         raise ValueError(f"labels has dtype {values.dtype}; expected whole numbers, one per pair")
     if values.shape != (batch,):
@@ -53,8 +73,16 @@ def check_item_ids(item_ids: Any, batch: int) -> None:
     Raises:
         ValueError: naming both lengths.
     """
-    if item_ids is not None and len(item_ids) != batch:
-        raise ValueError(f"item_ids has length {len(item_ids)}; expected {batch}, one id per pair")
+    if item_ids is None:
+        return
+    try:
+        length = len(item_ids)
+    except TypeError as error:
+        raise ValueError(
+            f"item_ids={short(item_ids)} has no length; expected {batch}, one id per pair"
+        ) from error
+    if length != batch:
+        raise ValueError(f"item_ids has length {length}; expected {batch}, one id per pair")
 
 
 def check_memory(dim: int, kept: int | None) -> None:
@@ -70,7 +98,7 @@ def check_memory(dim: int, kept: int | None) -> None:
         )
 
 
-def check_progress(progress: float | None) -> float | None:
+def check_progress(progress: Any) -> float | None:
     """Progress as a float in [0, 1], or None.
 
     Raises:
@@ -78,7 +106,12 @@ def check_progress(progress: float | None) -> float | None:
     """
     if progress is None:
         return None
-    value = float(progress)
+    try:
+        value = float(progress)
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        raise ValueError(
+            f"progress={short(progress)} is not a number; expected optimizer steps done / total, in [0, 1]"
+        ) from error
     if not 0.0 <= value <= 1.0:
         raise ValueError(
             f"progress={value!r} is out of range; expected optimizer steps done / total, in [0, 1]"
@@ -99,10 +132,11 @@ def check_logit(name: str, value: Any) -> None:
             raise ValueError(
                 f"{name} has shape {tuple(value.shape)} and dtype {value.dtype}; expected one floating number"
             )
+        check_dense(name, value)
         return
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise ValueError(
-            f"{name}={value!r} is a {type(value).__name__}; expected a number or a scalar tensor"
+            f"{name}={short(value)} is a {type(value).__name__}; expected a number or a scalar tensor"
         )
     check_logit_value(name, float(value))
 

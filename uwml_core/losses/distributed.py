@@ -5,12 +5,13 @@ all processes, so that every one has the same weights. Each returns its part of 
 processes: averaging gradients over processes, as ``DistributedDataParallel`` does, then gives the gradient
 that one process with the whole batch has.
 
-``OneProcess`` is the same for a process by itself: nothing is exchanged. A ``ValueError`` in one process is
-raised in all, so that none waits for one that is gone.
+``OneProcess`` is the same for a process by itself: nothing is exchanged. An error in one process is raised in
+all, so that none waits for one that is gone.
 """
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from functools import reduce
 from typing import Any, NamedTuple, TypeVar
@@ -43,7 +44,8 @@ class OneProcess:
         """What this process makes, and what all say of theirs in rank order; nothing where it is alone.
 
         Raises:
-            ValueError: where making it raises one, in any process.
+            ValueError: where making or saying it fails in another process, which it names; what fails in this
+                one is raised as it is.
         """
         return make(), []
 
@@ -92,14 +94,16 @@ class ManyProcesses(OneProcess):
         heard: list[Any] = [None] * self.size
         try:
             made = make()
-        except ValueError as error:
-            dist.all_gather_object(heard, (str(error), None))
+            # here, so that the others hear of what cannot be sent, too
+            said = pickle.dumps(say(made))
+        except Exception as error:
+            dist.all_gather_object(heard, (_refusal(error), b""))
             raise
-        dist.all_gather_object(heard, (None, say(made)))
+        dist.all_gather_object(heard, (None, said))
         for rank, (refusal, _) in enumerate(heard):
             if refusal is not None:
                 raise ValueError(f"process {rank} of {self.size} refuses its batch: {refusal}")
-        return made, [said for _, said in heard]
+        return made, [pickle.loads(said) for _, said in heard]
 
     def total(self, *parts: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """See ``OneProcess``."""
@@ -174,6 +178,10 @@ def check_claims(claims: list[Claim]) -> None:
                 f"{words} {shown} in processes 0 to {len(values) - 1}; expected the same in all, "
                 "such as from a sampler that drops the last incomplete batch"
             )
+
+
+def _refusal(error: Exception) -> str:
+    return str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
 
 
 def _gathered(values: torch.Tensor, size: int) -> list[torch.Tensor]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from functools import partial
+from numbers import Real
 from typing import Any
 
 import torch
@@ -167,8 +168,8 @@ class UWMLLoss(nn.Module):
         (batch, at), claims = peers.share(checked, lambda made: made[0].claim())
         check_claims(claims)
         stage = self._stage(at)
-        if isinstance(logit_scale, (int, float)):
-            stage = stage._replace(temperature=1.0 / logit_scale)
+        if isinstance(logit_scale, Real):
+            stage = stage._replace(temperature=1.0 / float(logit_scale))
         measure = Measure(self.config, self._state.memory, peers, self._fused, self.detach_weights)
         with torch.autocast(image_features.device.type, enabled=False):
             logits = self._logits(logit_scale, logit_bias, stage, batch.image, peers)
