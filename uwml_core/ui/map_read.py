@@ -25,6 +25,7 @@ from uwml_core.projection.pca import Axes, joint_axes, moments, place
 from uwml_core.runlog.projections import PlacedSnapshot, find_projection, read_projection, to_frame
 from uwml_core.runlog.reader import Part, Run
 from uwml_core.runlog.snapshots import Snapshot, read_snapshot, snapshot_steps
+from uwml_core.ui.frame import apply_language
 from uwml_core.ui.live import REFRESH_S
 from uwml_core.ui.text import note
 
@@ -54,6 +55,7 @@ def measure_rest(run: Run) -> None:
 
     @st.fragment(run_every=REFRESH_S)
     def measure() -> None:
+        apply_language()
         order = spread_order(len(run.parts("snapshots")))
         # the first time, as a part of the page, it would only hold the page up
         if time.monotonic() - drawn > REFRESH_S / 2 and not _measured(run, order, AT_ONCE_S)[1]:
