@@ -73,7 +73,10 @@ def contest(
         for name in [name for name in names if name not in failures]:
             python = pythons.get(CONTESTANTS[name].package or "", sys.executable)
             try:
-                results[name].append(run_child(name, python, steps, step_ms))
+                row = run_child(name, python, steps, step_ms)
+                results[name].append(row)
+                # a run takes long, and may be broken off
+                print(f"{name}: {row}", file=sys.stderr, flush=True)
             except Failure as failure:
                 failures[name] = str(failure)
         print(f"round {turn + 1} of {rounds}, load {os.getloadavg()[0]:.1f}", file=sys.stderr)
