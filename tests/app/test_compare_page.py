@@ -8,9 +8,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.support.synthetic import make_run
+from uwml_core.__main__ import main
+from uwml_core.runlog.writer import RunLogger
 from uwml_core.weighting import UWMLConfig
 
 PAGE = "pages/decide/compare.py"
@@ -79,7 +82,7 @@ def tables(page: Any) -> list[list[list[str]]]:
                 self.tables[-1][-1][-1] += data
 
     parser = Cells()
-    parser.feed("\n".join(str(e.proto.body) for e in page.app.get("html") if "uw-table" in str(e.proto.body)))
+    parser.feed("".join(str(e.proto.body) for e in page.app.get("html") if "uw-table" in str(e.proto.body)))
     return parser.tables
 
 
@@ -231,6 +234,42 @@ def test_running_and_foreign_runs_are_compared(open_page: Callable[..., Any], lo
     assert run in headline(page)
     assert "Differences on val" in page.text
     assert ("No settings were logged by foreign" in page.text) == (run == "foreign")
+
+
+def test_split_is_chosen_where_there_are_several(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    ids = np.arange(40)
+    for run, found in (("a", {"val": 10, "test": 10}), ("b", {"val": 10, "test": 30})):
+        with RunLogger(tmp_path, run, config={"optimizer": run}, seed=0) as log:
+            for split, right in found.items():
+                ranks = np.where(ids < right, 1.0, 9.0)
+                for direction in ("i2t", "t2i"):
+                    log.log_ranks(
+                        step=3, split=split, direction=direction, item_ids=ids, captions=None, ranks=ranks
+                    )
+    page = open_page(PAGE, tmp_path, run="b", runs=["a", "b"], baseline="a")
+    assert not page.failures
+    assert "b and a find the same queries" in headline(page)
+    assert "No logged R@K to check the hit rates against" in page.text
+    control(page, "split").set_value("test").run()
+    assert not page.failures
+    assert headline(page).startswith("b beats a: +50.0 R@1")
+    assert page.app.query_params["split"] == "test"
+    assert table_with(page, "Setting")[1] == ["optimizer", "a", "b"]
+
+
+def test_finished_models_are_compared(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    images = random.normal(size=(60, 8))
+    np.save(tmp_path / "images.npy", images)
+    logs = tmp_path / "logs"
+    for run, noise in (("close", 0.3), ("far", 2.0)):
+        np.save(tmp_path / f"{run}.npy", images + noise * random.normal(size=images.shape))
+        words = ["--images", str(tmp_path / "images.npy"), "--texts", str(tmp_path / f"{run}.npy")]
+        assert main(["diagnose-embeddings", *words, "--logs", str(logs), "--run-id", run]) == 0
+    page = open_page(PAGE, logs, run="close", runs=["far", "close"], baseline="far")
+    assert not page.failures
+    assert headline(page).startswith("close beats far: +")
+    assert table_with(page, "Setting")[1][0] == "finished_model.texts"
 
 
 def test_folder_without_runs(open_page: Callable[..., Any], tmp_path: Path) -> None:
