@@ -51,7 +51,7 @@ def test_first_look_offers_everything_and_writes_nothing(open_page: Callable[...
     opened = open_page(PAGE, run.path.parent, run="demo")
     assert not opened.failures
     assert "demo is finished: links, reports and bundles of it all show the same." in opened.text
-    assert "about 2.7 MB" in opened.text
+    assert "about 2.3 MB" in opened.text
     size = size_text(bundle_size(run, BundleChoice()))
     assert f"Download the bundle, {size}" in labels(opened)
     assert "/training?run=demo" in [code.value for code in opened.app.code]
@@ -208,10 +208,14 @@ def test_the_headline_says_what_a_teammate_gets(
     assert ("has written so far" in opened.text) == (status != "failed")
 
 
-def test_an_empty_folder_and_a_newer_run_are_told(open_page: Callable[..., Any], tmp_path: Path) -> None:
-    assert not open_page(PAGE, tmp_path).failures
-    folder = make_run(tmp_path, run_id="future", steps=4, epochs=1)
-    rewrite_run_json(folder, schema_version=99)
+def test_an_empty_folder_says_what_to_do(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    opened = open_page(PAGE, tmp_path)
+    assert not opened.failures
+    assert not opened.app.get("download_button")
+
+
+def test_a_newer_run_is_refused_with_a_sentence(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    rewrite_run_json(make_run(tmp_path, run_id="future", steps=4, epochs=1), schema_version=99)
     opened = open_page(PAGE, tmp_path)
     assert not opened.failures
     assert "99" in opened.app.warning[0].value

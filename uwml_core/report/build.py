@@ -119,21 +119,24 @@ def estimate_size(run: Run, choice: ReportChoice) -> int:
     return fixed + sum(_page_bytes(run, key, choice) for key in choice.pages) + _ABOUT_BYTES
 
 
-# measured on the sample runs, packed; charts are thinned, so that longer runs hardly need more
-_ABOUT_BYTES = 8_000
-_CHART_BYTES = {
-    "training": 90_000,
-    "weight_curve": 30_000,
-    "modal_balance": 60_000,
+# Measured, packed. Charts over steps are thinned, so that from some length on a run needs no more.
+_ABOUT_BYTES = 4_000
+_PAGE_BYTES = {
+    "training": 5_000,
+    "weight_curve": 85_000,
+    "modal_balance": 5_000,
     "hard_negatives": 20_000,
-    "embedding_map": 120_000,
+    "embedding_map": 40_000,
 }
-_PICTURES_BYTES = 350_000
+_STEP_BYTES = {"training": 105, "modal_balance": 62}
+_MOST_STEPS = 4_000
+_PICTURES_BYTES = 200_000
 
 
 def _page_bytes(run: Run, key: str, choice: ReportChoice) -> int:
+    steps = min(max((part.last + 1 for part in run.parts("steps")), default=0), _MOST_STEPS)
     pictures = key == "hard_negatives" and choice.pictures and run.has("items")
-    return _CHART_BYTES[key] + (_PICTURES_BYTES if pictures else 0)
+    return _PAGE_BYTES[key] + _STEP_BYTES.get(key, 0) * steps + (_PICTURES_BYTES if pictures else 0)
 
 
 def write_report(

@@ -9,6 +9,7 @@ import streamlit as st
 from uwml_core.ui.frame import apply_language, is_live
 from uwml_core.ui.live import REFRESH_S, rerun_when
 from uwml_core.ui.read import runs
+from uwml_core.ui.views import remember_view
 
 
 def follow_runs(draw: Callable[[], None]) -> None:
@@ -26,6 +27,7 @@ def follow_runs(draw: Callable[[], None]) -> None:
         if following and _statuses() != known:
             st.rerun(scope="app")
         draw()
+        remember_view()
 
     body()
     if not following:

@@ -13,7 +13,7 @@ from uwml_core.ui.views import address, views
 
 def permalink_card(run: Run) -> None:
     """Draw the address of each page as it was seen last, with a button that copies it."""
-    titles = page_titles()
+    titles = {**page_titles(), "compare": _("Compare")}
     seen = {page: view for page, view in views().items() if page in titles} or {"training": {}}
     with st.container(border=True, key="card-permalink", gap="small"):
         section(_("Permalinks"))
