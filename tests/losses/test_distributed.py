@@ -156,6 +156,11 @@ def misuse() -> dict[str, Any]:
     }
     # lengths out of float32's range in one process only
     found["long"] = loss((1e25 * image if rank else image).float(), text.float()).item()
+    leaf = image.clone().requires_grad_()
+    try:
+        torch.autograd.grad(loss(leaf, text), leaf, create_graph=True)
+    except RuntimeError as error:
+        found["second order"] = str(error)
     # one process alone may call a loss in eval mode, or one that does not share
     apart = UWMLLoss(total_steps=9, distributed=False)
     if rank == 0:
@@ -275,6 +280,14 @@ def test_a_fault_in_one_process_is_raised_in_all(ranks: list[dict[str, Any]]) ->
     ):
         assert second[what] == message
         assert first[what] == f"process 1 of {len(ranks)} refuses its batch: {message}"
+
+
+def test_a_gradient_of_the_gradient_is_refused(ranks: list[dict[str, Any]]) -> None:
+    for rank in ranks:
+        assert (
+            "no second-order gradients here; use UWMLLoss(distributed=False)"
+            in rank["misuse"]["second order"]
+        )
 
 
 def test_rows_of_any_length_in_one_process_are_fine(ranks: list[dict[str, Any]]) -> None:

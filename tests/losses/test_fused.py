@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from uwml_core.losses import UWMLLoss, weighted_loss
 from uwml_core.losses.candidates import both_directions
 from uwml_core.losses.functional import base_terms
 from uwml_core.losses.fused import fused_infonce_terms
@@ -86,6 +87,35 @@ def test_backward_twice_over_a_kept_graph_gives_the_same_gradient() -> None:
         loss = fused_infonce_terms(image, text, None, scale)[0].pair_loss.sum()
         first = torch.autograd.grad(loss, image, retain_graph=True)[0]
         assert torch.equal(first, torch.autograd.grad(loss, image)[0])
+
+
+@pytest.mark.parametrize("scale", [10.0, 90.0, torch.tensor(10.0)])
+def test_a_gradient_of_the_gradient_is_refused_not_left_out(scale: float | torch.Tensor) -> None:
+    image, text = features(5)
+    loss = UWMLLoss(total_steps=9)(image, text, scale)
+    with pytest.raises(
+        RuntimeError, match=r'second-order .*negative_statistic="topk_mean", topk=1\), the same'
+    ):
+        torch.autograd.grad(loss, image, create_graph=True)
+
+
+def test_what_the_refusal_names_is_the_same_loss_and_has_second_order_gradients() -> None:
+    image, text = features(5)
+    fused, other = UWMLLoss(total_steps=9), UWMLLoss(total_steps=9, negative_statistic="topk_mean", topk=1)
+    loss = other(image, text, progress=0.5)
+    torch.testing.assert_close(loss, fused(image, text, progress=0.5), rtol=1e-12, atol=0.0)
+    first = torch.autograd.grad(loss, image, create_graph=True)[0]
+    torch.autograd.grad((first**2).sum(), image)
+    weights, same = torch.tensor([0.5, 0.5], dtype=torch.float64), torch.eye(5, dtype=torch.bool)
+
+    def pure(image: torch.Tensor) -> torch.Tensor:
+        # equal weights, so that the differences see nothing that the gradient leaves out
+        config = UWMLConfig(curve="uniform")
+        return weighted_loss(
+            unit_rows(image) @ unit_rows(text).T, same, 1.0, weights, config=config, scale=9.0
+        )
+
+    assert torch.autograd.gradgradcheck(pure, (image,))
 
 
 def test_small_losses_keep_their_digits_where_p_rounds_to_one() -> None:

@@ -18,12 +18,14 @@ from typing import Any, NamedTuple, TypeVar
 
 import torch
 import torch.distributed as dist
-from torch.autograd.function import once_differentiable
 
+from uwml_core.losses.first_order import first_order
 from uwml_core.losses.further import FurtherPairs, PerDirection, further_pairs
 from uwml_core.losses.logits import Number
 
 T = TypeVar("T")
+
+_INSTEAD = "use UWMLLoss(distributed=False), or uwml_core.losses.weighted_loss over gathered similarities"
 
 
 class Claim(NamedTuple):
@@ -205,7 +207,7 @@ class _AllSum(torch.autograd.Function):
         return _summed(values)
 
     @staticmethod
-    @once_differentiable
+    @first_order(_INSTEAD)
     def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
         return _summed(grad)
 
@@ -219,7 +221,7 @@ class _Gather(torch.autograd.Function):
         return torch.stack(_gathered(values, size))
 
     @staticmethod
-    @once_differentiable
+    @first_order(_INSTEAD)
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         return _summed(grad)[ctx.rank], None, None
 
@@ -233,6 +235,6 @@ class _MeanGradient(torch.autograd.Function):
         return value.clone()
 
     @staticmethod
-    @once_differentiable
+    @first_order(_INSTEAD)
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         return _summed(grad) / ctx.size, None

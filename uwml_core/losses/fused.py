@@ -12,14 +12,19 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.autograd.function import once_differentiable
 
+from uwml_core.losses.first_order import first_order
 from uwml_core.losses.similarity import row_norms
 from uwml_core.losses.terms import AnchorTerms, hardest_negatives, negative_odds_to_loss
 from uwml_core.weighting import UWMLConfig
 
 # exp(+-40) and the sums of thousands of them stay far inside float32, with room for a loss scaler.
 LARGEST_SHARED_SCALE = 40.0
+# The same loss: the mean of the one largest is the hardest.
+_INSTEAD = (
+    'use uwml_core.losses.weighted_loss, or UWMLLoss(negative_statistic="topk_mean", topk=1), the same loss '
+    "without the fused backward pass"
+)
 
 
 def fusible(config: UWMLConfig) -> bool:
@@ -85,7 +90,7 @@ class _SharedExp(torch.autograd.Function):
         return negative_odds_to_loss(log_odds), *out
 
     @staticmethod
-    @once_differentiable
+    @first_order(_INSTEAD)
     def backward(ctx: Any, grad: torch.Tensor, *_: Any) -> tuple[torch.Tensor | None, ...]:
         image_BD, text_BD, exp_BB, total, mass, norms = ctx.saved_tensors
         with torch.autocast(grad.device.type, enabled=False):
@@ -126,7 +131,7 @@ class _ExpPerDirection(torch.autograd.Function):
         return negative_odds_to_loss(log_odds), *out
 
     @staticmethod
-    @once_differentiable
+    @first_order(_INSTEAD)
     def backward(ctx: Any, grad: torch.Tensor, *_: Any) -> tuple[torch.Tensor | None, ...]:
         image_BD, text_BD, row_BB, column_BB, per_exp, mass, norms, scale = ctx.saved_tensors
         with torch.autocast(grad.device.type, enabled=False):
