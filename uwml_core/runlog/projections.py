@@ -83,6 +83,11 @@ def find_projection(run: Path, key: str) -> Path | None:
     return next((path for path in paths if path.is_file()), None)
 
 
+def any_projection(run: Path) -> bool:
+    """Whether there is any layout of the run; asks for no key, for which all snapshots are digested."""
+    return any(next(folder.glob("*.parquet"), None) is not None for folder in projection_folders(run))
+
+
 def write_projection(path: Path, snapshots: Sequence[PlacedSnapshot], parameters: Mapping[str, Any]) -> None:
     """Write a layout; a reader sees all of it or nothing.
 

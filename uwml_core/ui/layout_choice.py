@@ -9,6 +9,7 @@ import streamlit as st
 
 from uwml_core.i18n import _
 from uwml_core.projection.parameters import METHODS, METRICS, NEIGHBORS, ProjectionParameters
+from uwml_core.runlog.projections import any_projection
 from uwml_core.runlog.reader import Run
 from uwml_core.ui.choice import adopt, publish
 from uwml_core.ui.frame import apply_language
@@ -49,7 +50,7 @@ def layout_choice(run: Run, step: int) -> MapLayout:
         step: snapshot that is shown.
     """
     # what is there already is shown first: the layouts of the sample runs, or of a run looked at before
-    ready = umap_layout(run, _DEFAULTS)[0] is not None
+    ready = any_projection(run.path) and umap_layout(run, _DEFAULTS)[0] is not None
     adopt("method", METHODS, "umap" if ready else "pca")
     row = st.container(horizontal=True, vertical_alignment="bottom")
     row.segmented_control(
