@@ -150,6 +150,24 @@ def test_state_of_a_loss_without_memory_still_loads() -> None:
     assert torch.isfinite(loss(*batch(0)))
 
 
+def test_a_memory_of_texts_alone_is_not_taken_for_both() -> None:
+    texts, both = queued(memory_modalities="text"), queued()
+    texts(*batch(0))
+    both(*batch(1))
+    before = both.get_extra_state()
+    with pytest.raises(
+        ValueError, match=r"^memory_modalities='both' contradicts the state of the loss, whose"
+    ):
+        both.load_state_dict(texts.state_dict())
+    assert both.step == 1
+    assert len(before["memory"]) == len(both.get_extra_state()["memory"]) == 1
+    UWMLLoss(total_steps=20).load_state_dict(texts.state_dict())
+    # the other way there is more than is asked for
+    texts.set_extra_state(before)
+    assert texts.get_extra_state()["memory"][0]["image"] is None
+    assert torch.isfinite(texts(*batch(2)))
+
+
 def test_other_embeddings_are_refused_until_the_queue_is_reset() -> None:
     loss = queued()
     loss(*batch(0))

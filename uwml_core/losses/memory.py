@@ -58,7 +58,17 @@ class MemoryQueue:
         return [{**batch._asdict(), "item_ids": list(batch.item_ids)} for batch in self._batches]
 
     def load_state_dict(self, state: Sequence[Mapping[str, Any]]) -> None:
-        """Continue from a ``state_dict``; older batches than fit are dropped."""
+        """Continue from a ``state_dict``; older batches than fit are dropped.
+
+        Raises:
+            ValueError: if it holds texts only and both modalities are asked for; the queue is then as before.
+        """
+        kept = [FurtherPairs(**{**batch, "item_ids": tuple(batch["item_ids"])}) for batch in state]
+        if self._batches.maxlen and self._both and any(pairs.image is None for pairs in kept):
+            raise ValueError(
+                "memory_modalities='both' contradicts the state of the loss, whose memory holds texts only; "
+                "expected memory_modalities='text', or a state without memory"
+            )
         self.clear()
-        for batch in state:
-            self._batches.append(FurtherPairs(**{**batch, "item_ids": tuple(batch["item_ids"])}))
+        for pairs in kept:
+            self.push(pairs)
