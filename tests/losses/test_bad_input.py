@@ -203,6 +203,14 @@ def test_configuration_is_refused_at_construction(overrides: dict, message: str)
         UWMLLoss({**overrides})
 
 
+@pytest.mark.parametrize("config", [5, [1, 2], "abc", "", [("center", 0.1)]])
+def test_a_configuration_that_is_no_mapping_is_named(config: object) -> None:
+    with pytest.raises(
+        ValueError, match=r"^config=.* is a (int|list|str); expected a UWMLConfig, a mapping or"
+    ):
+        UWMLLoss(config)
+
+
 def test_a_refused_batch_advances_nothing_and_leaves_the_last_step() -> None:
     loss = UWMLLoss(total_steps=10, update_every=1)
     call(loss=loss)

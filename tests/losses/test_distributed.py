@@ -267,6 +267,8 @@ def test_batches_that_differ_are_refused_in_every_process(ranks: list[dict[str, 
             f"image_features has shape {shapes} in processes 0 to {size - 1}; expected the same in all"
         )
         assert "image_features has dtype torch.float64, torch.float32" in found["dtypes"]
+        assert "drops the last" in found["sizes"]
+        assert "drops the last" not in found["dtypes"] + found["labels"]
         assert found["labels"].startswith("labels is None: False, True")
         assert found["one label"].startswith(f"labels are all 7 in rows 0 to {BATCH - 1}, so no anchor has")
         assert found["step"] == 0

@@ -68,6 +68,49 @@ def calls() -> dict[str, Any]:
     return found
 
 
+# what differs in the second process: settings, calls alone before, arguments
+APART: dict[str, tuple[dict[str, Any], int, dict[str, Any]]] = {
+    "center is 0.15, 0.1": ({"center": 0.1}, 0, {}),
+    "validate is True, False": ({"validate": False}, 0, {}),
+    "step is 0, 1": ({}, 1, {}),
+    "progress is 0.5, 0.25": ({}, 0, {"progress": 0.25}),
+    "progress is 0.5, None": ({}, 0, {"progress": None}),
+    "call of the step is 0, 1": ({"accumulate_batches": 2}, 1, {}),
+}
+
+
+def losses_apart() -> dict[str, str]:
+    rank, found = dist.get_rank(), {}
+    image, text = torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(rank))
+    for words, (settings, before, given) in APART.items():
+        both = settings if "call" in words or rank == 1 else {}
+        loss = UWMLLoss(**{"total_steps": 9, **both})
+        loss.distributed = False
+        for _ in range(before * rank):
+            loss(image, text)
+        loss.distributed = True
+        try:
+            loss(image, text, **{"progress": 0.5, **(given if rank == 1 else {})})
+        except ValueError as error:
+            found[words] = str(error)
+    loss = UWMLLoss(total_steps=9)
+    loss.set_extra_state({**loss.get_extra_state(), "next_label": 4 * rank})
+    try:
+        loss(image, text)
+    except ValueError as error:
+        found["label counter is 0, 4"] = str(error)
+    return found
+
+
+def test_losses_that_stand_or_are_set_otherwise_are_refused_by_name(tmp_path: Path) -> None:
+    first, second = run_in_processes(losses_apart, 2, tmp_path)
+    assert first == second
+    assert first == {
+        words: f"{words} in processes 0 to 1; expected the same in all"
+        for words in (*APART, "label counter is 0, 4")
+    }
+
+
 def test_a_wrong_argument_in_one_process_is_refused_in_both(tmp_path: Path) -> None:
     first, second = run_in_processes(calls, 2, tmp_path)
     for name in WRONG:

@@ -121,6 +121,25 @@ def test_resume_from_a_weights_only_checkpoint_is_bit_exact(learnable: bool) -> 
     assert whole.get_extra_state() == resumed.get_extra_state()
 
 
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        (
+            {},
+            "state of the loss is a dict without step, next_label, controller; expected what get_extra_state",
+        ),
+        ({"step": 3, "next_label": 0}, "is a dict without controller"),
+        (None, "is a NoneType without step"),
+    ],
+)
+def test_what_is_no_state_is_refused(state: object, message: str) -> None:
+    loss = UWMLLoss(total_steps=10)
+    before = loss.get_extra_state()
+    with pytest.raises(ValueError, match=message):
+        loss.set_extra_state(state)
+    assert loss.get_extra_state() == before
+
+
 def test_running_labels_never_repeat() -> None:
     loss = UWMLLoss(total_steps=10)
     seen: list[int] = []

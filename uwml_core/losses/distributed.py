@@ -12,7 +12,7 @@ all, so that none waits for one that is gone.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any, NamedTuple, TypeVar
 
@@ -29,12 +29,25 @@ _INSTEAD = "use UWMLLoss(distributed=False), or uwml_core.losses.weighted_loss o
 
 
 class Claim(NamedTuple):
-    """What a process says of its batch before anything is gathered; all but the item ids must be equal."""
+    """What a process says of its batch before anything is gathered; all but the item ids must be equal.
+
+    ``call`` is what its loss brings to the batch, by name: progress, counters, settings.
+    """
 
     shape: tuple[int, ...]
     dtype: str
     numbered: bool
     item_ids: tuple[Any, ...]
+    call: Mapping[str, Any]
+
+    def compared(self) -> dict[str, Any]:
+        """What must be equal, under the words that tell of it."""
+        own = {
+            "image_features has shape": self.shape,
+            "image_features has dtype": self.dtype,
+            "labels is None:": self.numbered,
+        }
+        return own | {f"{name} is": value for name, value in self.call.items()}
 
 
 class OneProcess:
@@ -163,22 +176,20 @@ def processes(*, sharing: bool) -> OneProcess:
 
 
 def check_claims(claims: list[Claim]) -> None:
-    """Refuse batches that differ over processes.
+    """Refuse batches that differ over processes, and losses that stand or are set otherwise.
 
     Raises:
         ValueError: naming what differs, and its values in rank order.
     """
-    for name, words in (
-        ("shape", "image_features has shape"),
-        ("dtype", "image_features has dtype"),
-        ("numbered", "labels is None:"),
-    ):
-        values = [getattr(claim, name) for claim in claims]
-        if len(set(values)) > 1:
+    said = [claim.compared() for claim in claims]
+    for words in said[0] if said else ():
+        values = [each[words] for each in said]
+        if any(value != values[0] for value in values):
             shown = ", ".join(map(str, values))
+            sizes = {claim.shape[0] for claim in claims}
+            advice = ", such as from a sampler that drops the last incomplete batch" if len(sizes) > 1 else ""
             raise ValueError(
-                f"{words} {shown} in processes 0 to {len(values) - 1}; expected the same in all, "
-                "such as from a sampler that drops the last incomplete batch"
+                f"{words} {shown} in processes 0 to {len(values) - 1}; expected the same in all{advice}"
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -35,10 +36,10 @@ class Batch(NamedTuple):
     numbered: bool
     item_ids: Any
 
-    def claim(self) -> Claim:
-        """What other processes hear of it before they gather it."""
+    def claim(self, call: Mapping[str, Any]) -> Claim:
+        """What other processes hear of it before they gather it; ``call`` as in ``Claim``."""
         shape, dtype = tuple(self.image.shape), str(self.image.dtype)
-        return Claim(shape, dtype, self.numbered, plain_ids(self.item_ids, shape[0]))
+        return Claim(shape, dtype, self.numbered, plain_ids(self.item_ids, shape[0]), call)
 
     def same_label(self) -> torch.Tensor | None:
         """True where two pairs are no negatives of each other, ``[B, B]``; None where no two are."""

@@ -12,6 +12,7 @@ from uwml_core.losses.memory import MemoryQueue
 from uwml_core.weighting import DirectionController, UWMLConfig
 
 _NO_GAP = (math.nan, math.nan)
+_NEEDED = ("step", "next_label", "controller")
 
 
 class LossState:
@@ -60,6 +61,10 @@ class LossState:
         """Whether the latest call was the last of its step."""
         return self._call == 0
 
+    def counters(self) -> dict[str, int]:
+        """What numbers the next call, by name."""
+        return {"step": self.step, "call of the step": self._call, "label counter": self.next_label}
+
     def _fed(self, gaps: Any) -> tuple[float, float]:
         weights = self.controller.update(dict(zip(self._directions, gaps, strict=True)))
         first, second = (weights[direction] for direction in self._directions)
@@ -76,8 +81,20 @@ class LossState:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a ``state_dict``, bit for bit."""
+        """Continue from a ``state_dict``, bit for bit.
+
+        Raises:
+            ValueError: if it is none, or its memory lacks what this loss takes; nothing is loaded then.
+        """
+        missing = (
+            [key for key in _NEEDED if key not in state] if isinstance(state, Mapping) else list(_NEEDED)
+        )
+        if missing:
+            raise ValueError(
+                f"state of the loss is a {type(state).__name__} without {', '.join(missing)}; expected what "
+                "get_extra_state gave"
+            )
+        self.memory.load_state_dict(state.get("memory", ()))
         self.step, self.next_label = int(state["step"]), int(state["next_label"])
         self._call = int(state.get("call", 0)) % self._calls
         self.controller.load_state_dict(state["controller"])
-        self.memory.load_state_dict(state.get("memory", ()))

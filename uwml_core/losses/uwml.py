@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from functools import partial
-from numbers import Real
 from typing import Any
 
 import torch
 from torch import nn
 
 from uwml_core.losses import checks
+from uwml_core.losses.arguments import batch_of, sound
 from uwml_core.losses.diagnostics import StepDiagnostics
 from uwml_core.losses.distributed import OneProcess, check_claims, processes
 from uwml_core.losses.fused import fusible
@@ -26,7 +26,6 @@ from uwml_core.losses.report import (
     whole_loss,
 )
 from uwml_core.losses.schedule import Stage, depends_on_progress, stage_at
-from uwml_core.losses.similarity import rescaled_rows
 from uwml_core.losses.state import LossState
 from uwml_core.losses.weigh import combine, direction_factors
 from uwml_core.weighting import UWMLConfig
@@ -98,8 +97,7 @@ class UWMLLoss(nn.Module):
         **overrides: Any,
     ) -> None:
         super().__init__()
-        base = config.to_dict() if isinstance(config, UWMLConfig) else dict(config or {})
-        self.config = UWMLConfig.from_dict({**base, **overrides})
+        self.config = UWMLConfig.from_dict({**_fields(config), **overrides})
         self.validate, self.detach_weights, self.distributed = validate, detach_weights, distributed
         self.last = None
         self._state, self._warned = LossState(self.config), False
@@ -160,15 +158,17 @@ class UWMLLoss(nn.Module):
         peers = processes(sharing=self.distributed and self.training)
 
         def checked() -> tuple[Batch, float | None]:
-            batch = self._batch(image_features, text_features, labels, item_ids, peers.rank)
+            batch = batch_of(
+                image_features, text_features, labels, item_ids, state=self._state, rank=peers.rank
+            )
             checks.check_logit("logit_scale", logit_scale)
             checks.check_logit("logit_bias", logit_bias)
             return batch, checks.check_progress(progress)
 
-        (batch, at), claims = peers.share(checked, lambda made: made[0].claim())
+        (batch, at), claims = peers.share(checked, lambda made: made[0].claim(self._call(made[1])))
         check_claims(claims)
         stage = self._stage(at)
-        if isinstance(logit_scale, Real):
+        if not (logit_scale is None or isinstance(logit_scale, torch.Tensor)):
             stage = stage._replace(temperature=1.0 / float(logit_scale))
         measure = Measure(self.config, self._state.memory, peers, self._fused, self.detach_weights)
         with torch.autocast(image_features.device.type, enabled=False):
@@ -176,7 +176,7 @@ class UWMLLoss(nn.Module):
             step = measure.step(batch, claims, logits, stage.steepness)
             reading = read_step(step)
             if self.validate and not reading.sound:
-                batch, _ = peers.share(partial(_sound, batch, reading), _nothing)
+                batch, _ = peers.share(partial(sound, batch, reading), _nothing)
                 step = measure.step(batch, claims, logits, stage.steepness)
                 reading = read_step(step)
                 self._refuse_without_negatives(step, reading)
@@ -209,6 +209,11 @@ class UWMLLoss(nn.Module):
         """Continue from a ``get_extra_state``, bit for bit."""
         self._state.load_state_dict(state)
 
+    def _call(self, progress: float | None) -> dict[str, Any]:
+        """What processes that share a batch must agree on beside it."""
+        own = {"validate": self.validate, "detach_weights": self.detach_weights}
+        return {"progress": progress} | self._state.counters() | own | self.config.to_dict()
+
     def _stage(self, progress: float | None) -> Stage:
         if progress is None and self.config.total_steps is not None:
             progress = min(self._state.step / self.config.total_steps, 1.0)
@@ -237,18 +242,6 @@ class UWMLLoss(nn.Module):
             peers.shared(own_bias) if bias is None else own_bias,
         )
 
-    def _batch(self, image: torch.Tensor, text: torch.Tensor, labels: Any, item_ids: Any, rank: int) -> Batch:
-        checks.check_features(image, text)
-        size, dim = image.shape
-        checks.check_item_ids(item_ids, size)
-        checks.check_memory(dim, self._state.memory.dim)
-        if labels is None:
-            known = torch.arange(size, device=image.device) + (self._state.next_label + rank * size)
-        else:
-            known = checks.check_labels(labels, size, image.device)
-        features = _at_least_float32(image), _at_least_float32(text)
-        return Batch(*features, known, numbered=labels is None, item_ids=item_ids)
-
     def _refuse_without_negatives(self, step: StepTensors, reading: StepReading) -> None:
         if reading.no_negative_count.min() == step.batch_size:
             labels = step.candidate_labels[: step.batch_size].tolist()
@@ -267,19 +260,18 @@ class UWMLLoss(nn.Module):
         return weights
 
 
-def _sound(batch: Batch, reading: StepReading) -> Batch:
-    checks.check_rows(batch.image.detach(), batch.text.detach())
-    checks.check_logit_value("logit_scale", reading.scale)
-    checks.check_logit_value("logit_bias", reading.bias)
-    return batch._replace(image=rescaled_rows(batch.image), text=rescaled_rows(batch.text))
+def _fields(config: Any) -> Mapping[str, Any]:
+    if isinstance(config, UWMLConfig):
+        return config.to_dict()
+    if config is None or isinstance(config, Mapping):
+        return config or {}
+    raise ValueError(
+        f"config={config!r} is a {type(config).__name__}; expected a UWMLConfig, a mapping or None"
+    )
 
 
 def _nothing(_: Batch) -> None:
     return None
-
-
-def _at_least_float32(features: torch.Tensor) -> torch.Tensor:
-    return features if features.dtype == torch.float64 else features.to(torch.float32)
 
 
 def _kept_in_graph(loss: torch.Tensor, *inputs: Any) -> torch.Tensor:
