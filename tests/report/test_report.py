@@ -28,6 +28,7 @@ from uwml_core.report.source import Source
 from uwml_core.report.weight_curve import weight_curve_section
 from uwml_core.runlog.notes import Anchor, Note, pin_note
 from uwml_core.runlog.reader import Run, SchemaTooNew, open_run
+from uwml_core.weighting import UWMLConfig
 
 HOSTILE = (
     "</script><script>window.pwned=1</script><img src=x onerror='window.pwned=1'>\u2028\u202e\"'&amp; 🙂"
@@ -211,6 +212,25 @@ def test_a_run_without_anything_gives_a_report(tmp_path: Path) -> None:
 def test_ugly_runs_give_a_report(tmp_path: Path, options: dict[str, object]) -> None:
     opened = Opened(build_report(small_run(tmp_path, **options), ReportChoice(pictures=False)))
     assert "curve" in opened.payload["charts"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "movable"),
+    [
+        ({"base": "wei2020_max", "curve": "uniform", "direction_mode": "off"}, False),
+        ({"combination": "add"}, False),
+        ({"margin_scale": "negative_std"}, True),
+        ({"base": "triplet"}, True),
+    ],
+)
+def test_sliders_are_there_where_the_histogram_gives_the_weights(
+    tmp_path: Path, settings: dict[str, str], movable: bool
+) -> None:
+    run = small_run(tmp_path, config=UWMLConfig(**settings))
+    opened = Opened(build_report(run, ReportChoice(pages=("weight_curve",), pictures=False)))
+    assert ("preview" in opened.payload) == movable
+    assert ("data-parameter" in opened.markup) == movable
+    assert ("Not available: " in opened.text) != movable
 
 
 def test_damaged_files_are_named(tmp_path: Path) -> None:
