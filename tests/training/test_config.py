@@ -79,6 +79,8 @@ REFUSED = {
     "optim.lr=1": "--set optim.lr=1 is not understood",
     "loss.center": "--set loss.center is not understood",
     "loss.temperature=-1": "temperature=-1 is out of range; expected > 0",
+    "loss.modalities=5": "modalities=5: expected two non-empty names such as ('image', 'text')",
+    "loss.modalities=it": "modalities='it': expected two non-empty names",
     "train.learning_rate=0": "train.learning_rate=0 is out of range; expected > 0",
     "train.learning_rate=.nan": "train.learning_rate=nan is out of range",
     "train.learning_rate=fast": "train.learning_rate='fast' is out of range; expected > 0",

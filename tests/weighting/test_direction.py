@@ -220,8 +220,11 @@ def test_unknown_mode_is_named() -> None:
         DirectionController(mode="auto")
 
 
+NO_PAIR: list[object] = [5, None, (1, 2), "it", {"image": 0, "text": 1}, ("image", None)]
+
+
 def test_direction_names() -> None:
     assert direction_names(("Image", "text")) == ("i2t", "t2i")
-    for bad in (("text", "thermal"), ("text",), ("", "text"), ("a", "b", "c")):
+    for bad in (("text", "thermal"), ("text",), ("", "text"), ("a", "b", "c"), *NO_PAIR):
         with pytest.raises(ValueError, match="modalities="):
             direction_names(bad)

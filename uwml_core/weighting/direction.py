@@ -17,17 +17,18 @@ if TYPE_CHECKING:
 MODES = ("adaptive", "fixed", "off")
 
 
-def direction_names(modalities: tuple[str, str]) -> tuple[str, str]:
+def direction_names(modalities: Any) -> tuple[str, str]:
     """Names of both retrieval directions, from the first letters of the modalities.
 
     Raises:
-        ValueError: if there are not two modalities or their first letters are equal.
+        ValueError: if there are not two names, as a tuple or a list, or their first letters are equal.
 
     Example:
         >>> direction_names(("video", "text"))
         ('v2t', 't2v')
     """
-    if len(modalities) != 2 or not all(modalities):
+    pair = isinstance(modalities, (tuple, list)) and len(modalities) == 2
+    if not pair or not all(isinstance(name, str) and name for name in modalities):
         raise ValueError(f"modalities={modalities!r}: expected two non-empty names such as ('image', 'text')")
     first, second = (name[0].lower() for name in modalities)
     if first == second:
