@@ -88,7 +88,7 @@ def random_config(rng: random.Random) -> dict[str, Any]:
         "sensitivity": choose([0.05, 0.3]),
         "min_weight": choose([0.0, 0.1, 0.4]),
         "temperature": choose([1.0, 0.2, 0.07, 0.025, 0.024, 0.01]),
-        "temperature_end": choose([None, None, 0.03]),
+        "temperature_end": choose([None, 0.03]),
         "learnable_temperature": False,
         "triplet_margin": choose([0.0, 0.2, 0.2, 3.0]),
         "over_negatives": "hardest",
@@ -106,16 +106,19 @@ def random_config(rng: random.Random) -> dict[str, Any]:
 def that_fit(rng: random.Random, config: dict[str, Any]) -> dict[str, Any]:
     """What a base loss asks of the other fields."""
     if config["base"] == "triplet":
-        return {"over_negatives": rng.choice(["hardest", "sum"])}
+        return {"over_negatives": rng.choice(["hardest", "sum"]), "temperature_end": None}
     if config["base"] in oracle.OWN_WEIGHTS:
         own = {"curve": "uniform", "direction_mode": "off", "margin_scale": "none", "combination": "multiply"}
+        own |= {"temperature_end": None}
         if config["base"] == "wei2020_calibrated":
             # the medians lie 0.2 apart, so that at this margin one anchor is on the edge but for rounding
             own |= {"triplet_margin": rng.choice([0.1, 0.3, 3.0])}
         elif rng.random() < 0.3:
             own |= {"positive_polynomial": (0.4, -0.3, 0.0, 0.1), "negative_polynomial": (0.1, 0.8)}
         return own
-    if config["base"] != "sigmoid" and rng.random() < 0.25:
+    if config["base"] == "sigmoid":
+        return {"temperature_end": None}
+    if rng.random() < 0.25:
         return {"learnable_temperature": True, "temperature_end": None}
     return {}
 

@@ -29,8 +29,8 @@ AT_LEAST = {
     **dict.fromkeys(["duplicate labels", "no labels", "adapted direction weight", "counted progress"], 100),
     **dict.fromkeys(["tie of two negatives", "false negatives left out", "weight at the floor"], 80),
     **dict.fromkeys(["fixed direction weight", "anchor without negatives", "clamped weight"], 70),
-    **dict.fromkeys(["add with adapted weight", "scheduled temperature"], 60),
-    **dict.fromkeys(["kappa 0", "kappa 200", "no hard floor", "triplet sum"], 40),
+    **dict.fromkeys(["add with adapted weight"], 60),
+    **dict.fromkeys(["kappa 0", "kappa 200", "no hard floor", "triplet sum", "scheduled temperature"], 40),
     **dict.fromkeys(["direction without negatives", "unknown progress", "other polynomials"], 10),
     "earlier batch refused": 1,
 }

@@ -111,8 +111,9 @@ def refusal(config: dict[str, Any]) -> str | None:
     base, learnable = config.get("base", "infonce"), config.get("learnable_temperature", False)
     if learnable and config.get("temperature_end") is not None:
         return "temperature_end"
-    if learnable and base not in ("infonce", "dcl", "hn_nce"):
-        return "learnable_temperature"
+    for name in ("learnable_temperature", "temperature_end"):
+        if config.get(name) and base not in ("infonce", "dcl", "hn_nce"):
+            return name
     if config.get("over_negatives", "hardest") == "sum" and base != "triplet":
         return "over_negatives"
     own = {"curve": "uniform", "direction_mode": "off", "margin_scale": "none", "combination": "multiply"}

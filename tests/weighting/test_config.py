@@ -115,6 +115,12 @@ def test_unknown_key_names_the_nearest() -> None:
         ({"learnable_temperature": 1}, "learnable_temperature=1 is not a truth value"),
         ({"learnable_temperature": True, "base": "wei2020_max"}, "with base='wei2020_max', which has none"),
         ({"learnable_temperature": True, "base": "sigmoid"}, "'sigmoid', which learns its own scale; drop"),
+        (
+            {"temperature_end": 0.1, "base": "triplet"},
+            "temperature_end=0.1 has no effect with base='triplet'",
+        ),
+        ({"temperature_end": 0.1, "base": "sigmoid"}, "'sigmoid', which learns its own scale; drop it"),
+        ({"temperature_end": 0.1, "base": "wei2020_max"}, "with base='wei2020_max', which has none; drop it"),
         ({"over_negatives": "sum"}, "over_negatives='sum' has no effect with base='infonce'; drop it"),
         ({"base": "wei2020_max", "curve": "bell"}, "curve='bell' is impossible with base='wei2020_max'"),
         ({"base": "wei2020_calibrated", "direction_mode": "adaptive"}, "direction_mode='adaptive' is imposs"),
@@ -123,6 +129,10 @@ def test_unknown_key_names_the_nearest() -> None:
         ({"positive_polynomial": ()}, r"positive_polynomial=\(\) is no polynomial; expected finite coeff"),
         ({"negative_polynomial": (1.0, math.nan)}, "negative_polynomial=.* is no polynomial"),
         ({"modalities": ("text", "thermal")}, "begin with the same letter"),
+        ({"modalities": 5}, r"^modalities=5: expected two non-empty names"),
+        ({"modalities": None}, r"^modalities=None: expected two non-empty names"),
+        ({"modalities": (1, 2)}, r"^modalities=\(1, 2\): expected two non-empty names"),
+        ({"modalities": "it"}, r"^modalities='it': expected two non-empty names"),
     ],
 )
 def test_impossible_combinations(values: dict, message: str) -> None:

@@ -70,8 +70,8 @@ class UWMLLoss(nn.Module):
         ValueError: for a field that is unknown or out of range, and for fields that exclude each other:
 
             - a ``wei2020`` base with a curve, direction weights, a margin scale or combination ``add``;
-            - ``learnable_temperature`` with ``temperature_end``, or with a base that has no temperature or
-              learns its own scale;
+            - ``learnable_temperature`` with ``temperature_end``, and either of them with a base that has no
+              temperature or learns its own scale;
             - ``over_negatives="sum"`` with another base than ``triplet``.
 
         A call raises it, in all processes alike, for batches of unequal size or dtype in several processes,

@@ -37,9 +37,9 @@ class UWMLConfig:
     Raises:
         ValueError: naming the field, its value and the allowed range; or for fields that exclude each
             other: a base with weights of its own together with a curve, direction weights, a margin scale
-            or combination ``add``; ``learnable_temperature`` together with ``temperature_end`` or with a
-            base that has no temperature or learns its own; ``over_negatives="sum"`` with another base than
-            ``triplet``.
+            or combination ``add``; ``learnable_temperature`` together with ``temperature_end``; either of
+            them with a base that has no temperature or learns its own; ``over_negatives="sum"`` with another
+            base than ``triplet``.
 
     Example:
         >>> UWMLConfig(center=0.0).center
@@ -90,8 +90,8 @@ class UWMLConfig:
             value = getattr(self, name)
             if isinstance(value, _Default):
                 object.__setattr__(self, name, own if self.own_weights else str(value))
-        object.__setattr__(self, "modalities", tuple(self.modalities))
         direction_names(self.modalities)
+        object.__setattr__(self, "modalities", tuple(self.modalities))
         self._check_others()
         for name, parameter in PARAMETERS.items():
             scaled = name == "center" and self.margin_scale == "negative_std"
@@ -115,11 +115,12 @@ class UWMLConfig:
             raise ValueError(
                 "temperature_end cannot be scheduled while learnable_temperature is true; drop one of them"
             )
-        if self.learnable_temperature and self.base not in _WITH_TEMPERATURE:
-            why = "which learns its own scale" if self.base == "sigmoid" else "which has none"
-            raise ValueError(
-                f"learnable_temperature=True has no effect with base={self.base!r}, {why}; drop it"
-            )
+        for name, unset in (("learnable_temperature", False), ("temperature_end", None)):
+            if getattr(self, name) != unset and not self.has_temperature:
+                why = "which learns its own scale" if self.base == "sigmoid" else "which has none"
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} has no effect with base={self.base!r}, {why}; drop it"
+                )
         if self.over_negatives != "hardest" and self.base != "triplet":
             raise ValueError(
                 f"over_negatives={self.over_negatives!r} has no effect with base={self.base!r}; drop it"
