@@ -119,7 +119,9 @@ def kinks(at):
                 found += [p["triplet_margin"] - row[i] + row[j] for j in several]
             if p["base"] in OWN_WEIGHTS:
                 found += [(row[i] - (1 - 1e-5)) / slope, attraction(row[i], p) / slope]
-                found += [(row[j] + p["triplet_margin"] - row[i]) / slope for j in N]
+                edges = [(row[j] + p["triplet_margin"] - row[i]) / slope for j in N]
+                # a pair at both medians stays on the edge, as these move along
+                found += [x for x in edges if p["base"] == "wei2020_max" or abs(x) > 1e-12]
                 found += [] if side.chosen[i] is None else [repulsion(row[side.chosen[i]], p) / slope]
             if p["false_negative_margin"] is not None:
                 plain = side.rows[i]

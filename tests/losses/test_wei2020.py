@@ -210,6 +210,21 @@ def test_calibration_puts_the_medians_where_the_constants_act() -> None:
     torch.testing.assert_close(calibrated.last.margin, plain.last.margin)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_pair_at_both_medians_is_on_the_edge_and_adds_nothing(dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(0)
+    for negative, gap in torch.rand(200, 2, dtype=torch.float64, generator=generator).mul(0.4).tolist():
+        positive = negative + 0.05 + gap
+        image, text = features_of([[positive, negative], [negative, positive]])
+        loss = UWMLLoss(base="wei2020_calibrated")
+        assert loss(image.to(dtype), text.to(dtype)).item() == 0.0
+        # above the edge by more than rounding it counts
+        wider = UWMLLoss(base="wei2020_calibrated", triplet_margin=0.2 + 2e-5)
+        assert wider(image.to(dtype), text.to(dtype)).item() == pytest.approx(
+            4 * (0.068 + 0.114) / 2, rel=1e-3
+        )
+
+
 def test_calibrated_loss_does_not_see_shift_and_scale_of_the_similarities() -> None:
     torch.manual_seed(0)
     scores = 0.3 * torch.rand(8, 8, dtype=torch.float64) / 2 + 0.15 * torch.eye(8)

@@ -28,6 +28,8 @@ _LARGEST_POSITIVE = 1.0 - 1e-5
 _MEDIAN_NEGATIVE = 0.6
 _MEDIAN_GAP = 0.2
 _SMALLEST_GAP = 0.05
+# What the mapping to these medians may round by, in units of the dtype's precision.
+_ROUNDING = 64
 
 
 def polynomial_loss(side: Candidates, hardest: torch.Tensor, config: UWMLConfig) -> AnchorLoss:
@@ -39,7 +41,8 @@ def polynomial_loss(side: Candidates, hardest: torch.Tensor, config: UWMLConfig)
         config: coefficients and margin.
     """
     positive = side.positive
-    active = (positive < _LARGEST_POSITIVE) & (hardest + config.triplet_margin > positive)
+    slack = _ROUNDING * torch.finfo(positive.dtype).eps if config.base == "wei2020_calibrated" else 0.0
+    active = (positive < _LARGEST_POSITIVE) & (hardest + config.triplet_margin > positive + slack)
     negative = torch.where(active, hardest, 0.0)
     pull, push = config.positive_polynomial, config.negative_polynomial
     attraction, repulsion = _value(pull, positive), _value(push, negative)
@@ -59,6 +62,10 @@ def calibrated(
 
     S' = 0.6 + 0.2 (S - med s-) / max(med s+ - med s-, 0.05) with the medians of the batch's positives and
     of the hardest negatives of both directions, detached; the batch is that of all processes.
+
+    A pair at both medians then has s+ = 0.8 and s- = 0.6, and at the released margin of 0.2 it is on the edge
+    of s- + margin > s+. So that rounding does not decide, ``polynomial_loss`` takes s- for informative only
+    above the edge by 64 units of the dtype's precision (8e-6 in float32): such a pair adds nothing.
 
     Returns:
         The mapped directions and the mapped hardest negatives.
