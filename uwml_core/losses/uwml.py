@@ -55,6 +55,9 @@ class UWMLLoss(nn.Module):
     ``DistributedDataParallel`` takes, is its gradient. The loss's own parameters get it without averaging. In
     ``eval()`` nothing is gathered, so that one process may evaluate alone.
 
+    ``torch.compile`` leaves a call alone: a compiled training step has a graph before it and one behind it.
+    The pure ``weighted_loss`` compiles as one graph.
+
     Args:
         config: a ``UWMLConfig``, a mapping of its fields, or None for the defaults.
         validate: False skips the checks on values (finite, non-zero rows, some negative), not those on
@@ -119,6 +122,7 @@ class UWMLLoss(nn.Module):
         """The latest step's scalars under the column names of the ``steps`` table; {} before the first."""
         return {} if self.last is None else flat_logs(self.last)
 
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def forward(
         self,
         image_features: torch.Tensor,
