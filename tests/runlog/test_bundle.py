@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -230,6 +231,8 @@ def test_a_wrong_hash_is_refused(bundle: Path, tmp_path: Path) -> None:
         ({"run_id": None}, "no folder name"),
         ({"files": []}, "do not hold the same files"),
         ({"files": 3}, "cannot be used"),
+        ({"files": [{"path": "run/run.json", "size": float("inf"), "sha256": "0" * 64}]}, "cannot be used"),
+        ({"run_id": "con"}, "device"),
     ],
 )
 def test_a_manifest_that_does_not_fit_is_refused(
@@ -267,6 +270,8 @@ def test_parquet_of_another_shape_is_refused(
         (b'{"schema_version": 99}', "schema_version=99"),
         (b'{"schema_version": 1, "directions": ["i2t", "../x"]}', "directions"),
         (b'{"schema_version": 1}', "directions"),
+        (b'{"schema_version": 1, "directions": ["i2t", "i2t"]}', "two different names"),
+        (b'{"schema_version": 1, "name": "\\ud800"}', "surrogate"),
         (b"[" * 100_000, "no JSON"),
     ],
 )
@@ -298,6 +303,52 @@ def test_a_cut_or_foreign_file_is_refused(bundle: Path, tmp_path: Path, cut: int
     whole = bundle.read_bytes()
     assert "no whole zip" in refused(io.BytesIO(whole[: len(whole) - cut - 1]), tmp_path / "logs")
     assert "no whole zip" in refused(io.BytesIO(os.urandom(cut)), tmp_path / "logs")
+
+
+def test_a_column_name_that_is_no_text_is_refused(bundle: Path, tmp_path: Path) -> None:
+    files = unzipped(bundle)
+    name = next(name for name in files if name.startswith("run/evals/"))
+    files[name] = files[name].replace(b"metric", b"metr\xff\xfe")
+    assert "no Parquet" in refused(zipped(files), tmp_path / "logs")
+
+
+def damaged(packed: bytes, kind: str) -> bytes:
+    content = bytearray(packed)
+    if kind == "offset":
+        # where the directory begins, as the end of the zip says
+        end = content.rfind(b"PK\x05\x06")
+        content[end + 16 : end + 20] = (0xFFFFFFF0).to_bytes(4, "little")
+        return bytes(content)
+    content = bytearray(bytes(content).replace(b"manifest.json", b"manif\xffst.json"))
+    first = content.find(b"PK\x01\x02")
+    # the flag that says UTF-8
+    content[first + 8 : first + 10] = (0x800).to_bytes(2, "little")
+    return bytes(content)
+
+
+@pytest.mark.parametrize("kind", ["offset", "name"])
+@pytest.mark.parametrize("by_path", [False, True])
+def test_a_damaged_directory_is_refused(bundle: Path, tmp_path: Path, kind: str, by_path: bool) -> None:
+    path = tmp_path / "damaged.zip"
+    path.write_bytes(damaged(bundle.read_bytes(), kind))
+    source = path if by_path else io.BytesIO(path.read_bytes())
+    assert "no whole zip" in refused(source, tmp_path / "logs")
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_random_damage_is_refused_or_harmless(bundle: Path, tmp_path: Path) -> None:
+    random = np.random.default_rng(5)
+    whole = zipped({name: data for name, data in unzipped(bundle).items() if name.endswith(".json")})
+    refusals = 0
+    for _ in range(300):
+        content = bytearray(whole.getvalue())
+        for place in random.integers(0, len(content), 3):
+            content[place] = random.integers(256)
+        try:
+            import_bundle(io.BytesIO(bytes(content)), tmp_path / "logs")
+        except BundleRefused:
+            refusals += 1
+    assert refusals > 200
 
 
 def test_a_zip_without_manifest_is_refused(tmp_path: Path) -> None:

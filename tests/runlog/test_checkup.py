@@ -63,6 +63,25 @@ def test_a_gap_is_named_with_its_steps(run: Run) -> None:
     assert "4 steps between 0 and 59 are missing: 7-9, 30;" in messages(run)
 
 
+def test_a_lost_beginning_is_named(run: Run) -> None:
+    for table in ("steps", "pairs"):
+        rewrite(run, table, lambda rows: rows.filter(pc.greater_equal(rows["step"], 20)))
+    assert "the first 20 steps, from 0 on, are missing" in messages(run)
+
+
+def test_rollups_that_count_other_rows_are_named(run: Run) -> None:
+    assert run.has("rollups/margins")
+    rows = sum(part.size > 0 for part in run.parts("rollups/margins"))
+    for part in run.parts("rollups/margins"):
+        table = pq.read_table(part.path)
+        place = table.schema.get_field_index("count")
+        more = pc.add(table["count"], 1)
+        pq.write_table(table.set_column(place, table.schema.field(place), more), part.path)
+    assert rows > 0
+    assert kinds(run) == {"mismatch": 1}
+    assert "the histograms count" in messages(run)
+
+
 def test_a_step_that_is_there_twice_is_named(run: Run) -> None:
     rewrite(run, "steps", lambda rows: pa.concat_tables([rows, rows.slice(5, 1)]))
     assert "1 steps are there more than once: 5" in messages(run)
@@ -70,7 +89,7 @@ def test_a_step_that_is_there_twice_is_named(run: Run) -> None:
 
 def test_pairs_that_are_missing_or_doubled_are_named(run: Run) -> None:
     rewrite(run, "pairs", lambda rows: pa.concat_tables([rows.slice(3), rows.slice(len(rows) - 2)]))
-    assert kinds(run) == {"gap": 1, "duplicate": 1}
+    assert kinds(run) == {"gap": 1, "duplicate": 1, "mismatch": 1}
     assert "fewer rows than anchors: 0" in messages(run)
     assert "more rows than anchors: 59" in messages(run)
 

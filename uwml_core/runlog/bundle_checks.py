@@ -161,9 +161,11 @@ def read_manifest(text: bytes, names: set[str]) -> tuple[str, list[Listed]]:
     try:
         listed = [Listed(str(e["path"]), int(e["size"]), str(e["sha256"])) for e in content["files"]]
         run_id = check_run_id(content["run_id"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise BundleRefused(f"{MANIFEST} cannot be used ({error}); expected run_id and files") from error
     paths = [entry.path for entry in listed]
+    if _DEVICE.fullmatch(run_id):
+        raise BundleRefused(f"{MANIFEST} has run_id={run_id!r}, the name of a device on some systems")
     different = set(paths) ^ (names - {MANIFEST})
     if different or len(set(paths)) != len(paths):
         which = sorted(different)[:3] or "one file twice"
@@ -180,9 +182,20 @@ def _json(text: bytes, name: str) -> dict[str, Any]:
         content = json.loads(text.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise BundleRefused(f"{name} is no JSON ({error})") from error
+    if not _encodable(content):
+        raise BundleRefused(f"{name} holds half a surrogate pair, which is no text")
     if not isinstance(content, dict):
         raise BundleRefused(f"{name} is a {type(content).__name__}; expected an object")
     return content
+
+
+def _encodable(content: object) -> bool:
+    """Whether all texts can be written again; JSON's escapes allow some that cannot."""
+    try:
+        json.dumps(content, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def check_run_json(path: Path) -> dict[str, Any]:
@@ -203,8 +216,11 @@ def check_run_json(path: Path) -> dict[str, Any]:
         not isinstance(names, list)
         or len(names) != 2
         or not all(isinstance(name, str) and _DIRECTION.fullmatch(name) for name in names)
+        or names[0] == names[1]
     ):
-        raise BundleRefused(f"{RUN_FILE} has directions={names!r}; expected two names such as i2t and t2i")
+        raise BundleRefused(
+            f"{RUN_FILE} has directions={names!r}; expected two different names such as i2t and t2i"
+        )
     return content
 
 
@@ -220,7 +236,7 @@ def check_parquet(path: Path, name: str, directions: tuple[str, str]) -> None:
     try:
         footer = pq.read_metadata(path)
         found = footer.schema.to_arrow_schema()
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise BundleRefused(f"file {name!r} is no Parquet ({' '.join(str(error).split())})") from error
     if footer.num_rows > _ROWS:
         raise BundleRefused(f"file {name!r} has {footer.num_rows} rows; expected at most {_ROWS}")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import secrets
 import shutil
+import struct
 import zipfile
 import zlib
 from pathlib import Path
@@ -69,8 +71,15 @@ def import_bundle(
                 return _publish(unpacked, run_id, folder)
             finally:
                 shutil.rmtree(unpacked, ignore_errors=True)
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, zlib.error) as error:
+    except BundleRefused:
+        raise
+    # what the zip library raises on bytes that are no zip, of which it documents the first
+    except (zipfile.BadZipFile, EOFError, zlib.error, struct.error, ValueError, RuntimeError) as error:
         raise BundleRefused(f"the file is no whole zip ({error})") from error
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        raise BundleRefused("the file is no whole zip (it points outside itself)") from error
 
 
 def _unpack(bundle: zipfile.ZipFile, listed: list[Listed], target: Path) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from uwml_core.runlog.info import SchemaTooNew
 from uwml_core.runlog.listing import HealthIssue
 from uwml_core.runlog.run import Run
-from uwml_core.runlog.schema import TABLES
+from uwml_core.runlog.schema import MARGIN_ROLLUPS, TABLES
 
 CLOCK_TOLERANCE_S = 5.0
 """Wall clock and monotonic clock may differ this much between two steps: what a time server corrects."""
@@ -117,6 +117,11 @@ def _check_steps(run: Run) -> Iterator[HealthIssue]:
     values, counts = np.unique(step, return_counts=True)
     if (twice := values[counts > 1]).size:
         yield HealthIssue("steps", "duplicate", f"{twice.size} steps are there more than once: {_few(twice)}")
+    first = _first_step(run)
+    if values[0] > first:
+        yield HealthIssue(
+            "steps", "gap", f"the first {values[0] - first} steps, from {first} on, are missing"
+        )
     if (missing := _missing(values)).size:
         yield HealthIssue(
             "steps",
@@ -124,6 +129,13 @@ def _check_steps(run: Run) -> Iterator[HealthIssue]:
             f"{missing.size} steps between {values[0]} and {values[-1]} are missing: {_few(missing)}; means "
             "over steps leave them out",
         )
+
+
+def _first_step(run: Run) -> int:
+    """First step that the run logged, as run.json says; of a foreign run nobody knows."""
+    segments = run.info.get("segments")
+    firsts = [entry.get("first_step") for entry in segments or () if isinstance(entry, dict)]
+    return min((first for first in firsts if isinstance(first, int)), default=2**62)
 
 
 def _missing(values: Ints) -> Ints:
@@ -187,6 +199,18 @@ def _check_pairs(run: Run) -> Iterator[HealthIssue]:
         yield HealthIssue("pairs", "mismatch", f"{len(alone)} steps are not in steps: {_listed(alone)}")
 
 
+def _check_rollups(run: Run) -> Iterator[HealthIssue]:
+    # of thinned pairs the rollups alone know every step
+    if not run.has(MARGIN_ROLLUPS.name) or (run.info.get("pairs_every") or 1) != 1:
+        return
+    counted = sum(run.rollup("margins")["count"].to_pylist())
+    rows = sum(run.map_parts("pairs", len, columns=("step",)))
+    if counted != rows:
+        yield HealthIssue(
+            "rollups", "mismatch", f"the histograms count {counted:,} rows of pairs, there are {rows:,}"
+        )
+
+
 def _rows_per_step(rows: pa.Table) -> dict[int, int]:
     values, counts = np.unique(_numbers(rows, "step"), return_counts=True)
     return dict(zip(values.tolist(), counts.tolist(), strict=True))
@@ -207,4 +231,5 @@ _CHECKS: tuple[Callable[[Run], Iterator[HealthIssue]], ...] = (
     _check_steps,
     _check_clock,
     _check_pairs,
+    _check_rollups,
 )
