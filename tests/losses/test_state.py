@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import linecache
 import warnings
 
 import pytest
@@ -48,14 +49,31 @@ def test_given_progress_counts_for_that_call_only() -> None:
 
 def test_unknown_progress_means_the_end_values_and_one_warning() -> None:
     loss = UWMLLoss(temperature=0.1, temperature_end=0.05)
-    with pytest.warns(UserWarning, match="neither progress nor total_steps is known"):
+    with pytest.warns(UserWarning, match="neither progress nor total_steps is known") as caught:
         loss(*batch(0))
+    assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         loss(*batch(1))
     assert loss.last.progress is None
     assert (loss.last.steepness, loss.last.stage_factor) == (12.0, 1.0)
     assert loss.last.temperature == 0.05
+
+
+def test_the_warning_points_at_the_line_that_called_however_deep() -> None:
+    class Outer(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.loss = UWMLLoss()
+
+        def forward(self, *features: torch.Tensor) -> torch.Tensor:
+            return self.loss(*features)  # this one
+
+    outer = Outer()
+    outer.loss.register_forward_hook(lambda *_: None)
+    with pytest.warns(UserWarning, match="neither progress nor total_steps is known") as caught:
+        outer(*batch(0))
+    assert "# this one" in linecache.getline(caught[0].filename, caught[0].lineno)
 
 
 @pytest.mark.parametrize(

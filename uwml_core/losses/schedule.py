@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import NamedTuple
 
 from uwml_core.weighting import UWMLConfig, stage_factor, stage_steepness
@@ -36,3 +38,19 @@ def depends_on_progress(config: UWMLConfig) -> bool:
     bends = config.curve != "uniform" and config.steepness_start != config.steepness_end
     cools = config.has_temperature and config.temperature_end is not None
     return bends or cools
+
+
+def warn_of_unknown_progress() -> None:
+    """Say once that the schedule stays at its end, at the line that called the loss."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and _inside(frame.f_globals.get("__name__", "")):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(
+        "neither progress nor total_steps is known, so steepness and temperature stay at their end values; "
+        "pass total_steps to UWMLLoss or progress to each call",
+        stacklevel=level,
+    )
+
+
+def _inside(module: str) -> bool:
+    return module.partition(".")[0] in ("torch", "uwml_core")

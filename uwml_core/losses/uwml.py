@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -25,7 +24,7 @@ from uwml_core.losses.report import (
     step_diagnostics,
     whole_loss,
 )
-from uwml_core.losses.schedule import Stage, depends_on_progress, stage_at
+from uwml_core.losses.schedule import Stage, depends_on_progress, stage_at, warn_of_unknown_progress
 from uwml_core.losses.state import LossState
 from uwml_core.losses.weigh import combine, direction_factors
 from uwml_core.weighting import UWMLConfig
@@ -223,11 +222,7 @@ class UWMLLoss(nn.Module):
             progress = min(self._state.step / self.config.total_steps, 1.0)
         if progress is None and not self._warned and depends_on_progress(self.config):
             self._warned = True
-            warnings.warn(
-                "neither progress nor total_steps is known, so steepness and temperature stay at their end "
-                "values; pass total_steps to UWMLLoss or progress to each call",
-                stacklevel=4,
-            )
+            warn_of_unknown_progress()
         return stage_at(progress, self.config)
 
     def _logits(
