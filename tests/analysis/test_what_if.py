@@ -141,6 +141,15 @@ def test_clamped_share_counts_anchors_at_the_clamp(pair_table, step_frame):
     assert summary.summary["clamped_share_after"].tolist() == [0.0, 0.0]
 
 
+def test_a_clamp_that_all_anchors_are_at_cut_none(pair_table, step_frame):
+    flat = dataclasses.replace(FLAT, max_weight=1.0)
+    summary = preview(pair_table(weight=[1.0] * 8), step_frame, flat, flat, DIRECTIONS).summary
+    assert summary["clamped_share_before"].tolist() == [0.0, 0.0]
+    assert summary["clamped_share_after"].tolist() == [0.0, 0.0]
+    cut = dataclasses.replace(flat, curve="hard")
+    assert (preview(pair_table(), step_frame, flat, cut, DIRECTIONS).summary["clamped_share_after"] > 0).all()
+
+
 def test_loss_scale_follows_the_normalization(pair_table, step_frame):
     for name, expected in (("sum", 1.0), ("none", 1.0), ("rss", np.sqrt(2.0))):
         after = dataclasses.replace(FLAT, normalization=name)

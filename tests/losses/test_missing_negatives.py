@@ -97,7 +97,7 @@ def test_means_and_shares_run_over_the_anchors_that_have_one() -> None:
     kept = [0, 1, 3, 4]
     assert reading.sound
     assert last.no_negative_count.tolist() == [1.0, 0.0]
-    assert last.clamped_share.tolist() == [1.0, 1.0]
+    assert last.clamped_share.tolist() == [0.0, 0.0]  # all at the clamp of 1, none cut by it
     assert last.ess.tolist() == pytest.approx([4.0, 5.0])
     assert float(last.gap[0]) == pytest.approx(last.margin[0, kept].mean().item())
     assert float(last.direction_loss[0]) == pytest.approx(last.pair_loss[0, kept].mean().item())

@@ -202,6 +202,20 @@ def test_anchors_with_fewer_than_two_negatives_do_not_set_the_scale() -> None:
     assert terms.margin_scale.tolist() == [1.0, 1.0]
 
 
+@pytest.mark.parametrize("settings", [{"curve": "uniform"}, {"base": "wei2020_max"}, {"base": "sigmoid"}])
+def test_a_clamp_that_all_weights_are_at_cut_none(settings: dict) -> None:
+    torch.manual_seed(0)
+    image, text = torch.randn(2, 9, 4)
+    equal = UWMLLoss(**{"curve": "uniform", "max_weight": 1.0, **settings})
+    equal(image, text)
+    assert equal.last.clamped_share.tolist() == [0.0, 0.0]
+    hard = UWMLLoss(curve="hard", max_weight=1.0, total_steps=5)
+    hard(image, text)
+    want = ((hard.last.pair_weight > hard.last.pair_weight.mean(1, keepdim=True)).double()).mean(1)
+    assert hard.last.clamped_share.tolist() == want.tolist()
+    assert want.min() > 0
+
+
 def test_false_negatives_are_named() -> None:
     image = torch.eye(4)
     text = torch.eye(4)

@@ -39,8 +39,8 @@ def measure_steps(
         terms: as ``negative_terms`` gives them; None for another loss, whose shares are NaN.
 
     Returns:
-        Name to float64 ``[groups]``: ESS over anchors, share of anchors at the clamp, Σ r over the loss's
-        denominator, and of the negative gradient the hardest negatives' part and the rest.
+        Name to float64 ``[groups]``: ESS over anchors, share of anchors that the clamp cut, Σ r over the
+        loss's denominator, and of the negative gradient the hardest negatives' part and the rest.
     """
     groups = logged.groups
     denominator = groups.loss_denominator(relative, config.normalization)
@@ -51,11 +51,18 @@ def measure_steps(
         hardest = np.minimum(groups.sum(relative * terms[0]) / safe, 1.0)
     return {
         "ess_share": groups.effective_sample_size(relative) / groups.counts,
-        "clamped_share": groups.sum(relative >= relative.dtype.type(config.max_weight)) / groups.counts,
+        "clamped_share": _clamped_share(logged, relative, config),
         "loss_scale": groups.sum(relative) / denominator,
         "hardest_share": hardest,
         "easy_rest_share": 1.0 - hardest,
     }
+
+
+def _clamped_share(logged: LoggedPairs, relative: np.ndarray, config: UWMLConfig) -> np.ndarray:
+    at_clamp = logged.groups.sum(relative >= relative.dtype.type(config.max_weight)) / logged.groups.counts
+    # relative weights have mean 1: where all are at the clamp, it is 1, too, and cut none of them
+    share: np.ndarray = np.where(at_clamp < 1.0, at_clamp, 0.0)
+    return share
 
 
 def mean_and_sd(values: np.ndarray) -> tuple[float, float]:

@@ -89,7 +89,7 @@ def read_step(step: StepTensors) -> StepReading:
         loss=read["loss"],
         gap=read["gap"] / anchors,
         ess=read["ess"],
-        clamped_share=clamped / read.get("weighed", anchors),
+        clamped_share=_cut_share(clamped / read.get("weighed", anchors)),
         no_negative_count=batch - anchors,
         accuracy=correct / anchors,
         negatives_per_anchor=read["negatives"].mean().item() / batch if "negatives" in read else batch - 1.0,
@@ -101,6 +101,11 @@ def read_step(step: StepTensors) -> StepReading:
         bias=bias,
         sound=anchors.sum().item() > 0 and normal.sum().item() == 2 * batch,
     )
+
+
+def _cut_share(at_clamp: torch.Tensor) -> torch.Tensor:
+    # Relative weights have mean 1: where all are at the clamp, it is 1, too, and cut none of them.
+    return torch.where(at_clamp < 1.0, at_clamp, 0.0 * at_clamp)
 
 
 def _counts(step: StepTensors) -> torch.Tensor:
