@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from pytorch_metric_learning import losses, reducers, regularizers, trainers
@@ -44,6 +46,28 @@ def test_unweighted_with_distinct_labels_it_is_ntxent_both_ways(temperature: flo
         image, labels, ref_emb=text, ref_labels=labels
     )
     assert_same(got, both_ways(losses.NTXentLoss(temperature), image, text, labels), image, text)
+
+
+def test_the_call_in_the_readme_is_right_for_both_lines_of_its_diff() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    (call,) = [line.strip() for line in readme.splitlines() if "ref_emb=text" in line]
+    (image, text), labels = pairs(), torch.arange(8)
+    names = {"image": image, "text": text, "labels": labels}
+    values = {}
+    for name in ("NTXentLoss", "UWMLMetricLoss"):
+        loss_fn = (
+            losses.NTXentLoss(0.07)
+            if name == "NTXentLoss"
+            else UWMLMetricLoss(temperature=0.07, **UNWEIGHTED)
+        )
+        exec(call, scope := {**names, "loss_fn": loss_fn})
+        values[name] = scope["loss"]
+    assert values["NTXentLoss"] > 0.5
+    assert_same(
+        values["UWMLMetricLoss"], both_ways(losses.NTXentLoss(0.07), image, text, labels), image, text
+    )
+    # what the copy is for
+    assert losses.NTXentLoss(0.07)(image, labels, ref_emb=text, ref_labels=labels) == 0
 
 
 def test_rows_of_equal_label_are_neither_positives_nor_negatives() -> None:
