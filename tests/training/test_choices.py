@@ -85,6 +85,16 @@ def test_training_on_chinese_captions_logs_them_under_the_rows_of_the_file(setti
         assert ids <= set(items["item_id"]), (table, column)
 
 
+def test_a_batch_larger_than_the_split_is_told(settings):
+    chosen = [*settings, "data.batch_size=100000", "train.epochs=1"]
+    with pytest.warns(UserWarning, match="data.batch_size=100000 is more than") as caught:
+        path = run_training(build_config(settings=chosen), progress=False)
+    (size,) = query(path, "steps", "DISTINCT batch_size")[0]
+    said = f"data.batch_size=100000 is more than the {size} training pairs: each step takes all of them"
+    assert [str(one.message) for one in caught] == [said]
+    assert (said, "warning") in query(path, "events", "message, level")
+
+
 def test_a_snapshot_holds_the_items_asked_for(settings):
     chosen = [*settings, "train.epochs=1", "train.snapshot_items=9"]
     path = run_training(build_config(settings=chosen), progress=False)

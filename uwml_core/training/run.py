@@ -108,6 +108,9 @@ def _observer(config: TrainConfig, dataset: PairDataset, corpus: Corpus, logger:
         _tell(logger, "data", dataset.left_out)
     _log_items(logger, dataset)
     rows, val_rows = dataset.rows("train"), dataset.rows("val")
+    if config.data.batch_size > len(rows):
+        said = f"data.batch_size={config.data.batch_size} is more than the {len(rows)} training pairs"
+        _tell(logger, "data", f"{said}: each step takes all of them")
     return Observer(corpus, rows, val_rows, logger, config.train.snapshot_items)
 
 
