@@ -158,12 +158,10 @@ class UWMLLoss(nn.Module):
         Raises:
             ValueError: naming the argument, the first five offending rows and what is expected.
         """
-        peers = processes(sharing=self.distributed and self.training)
+        state, peers = self._state, processes(sharing=self.distributed and self.training)
 
         def checked() -> tuple[Batch, float | None]:
-            batch = batch_of(
-                image_features, text_features, labels, item_ids, state=self._state, rank=peers.rank
-            )
+            batch = batch_of(image_features, text_features, labels, item_ids, state=state, rank=peers.rank)
             checks.check_logit("logit_scale", logit_scale)
             checks.check_logit("logit_bias", logit_bias)
             return batch, checks.check_progress(progress)
@@ -173,7 +171,7 @@ class UWMLLoss(nn.Module):
         stage = self._stage(at)
         if not (logit_scale is None or isinstance(logit_scale, torch.Tensor)):
             stage = stage._replace(temperature=1.0 / float(logit_scale))
-        measure = Measure(self.config, self._state.memory, peers, self._fused, self.detach_weights)
+        measure = Measure(self.config, state.memory, peers, self._fused, self.detach_weights)
         with torch.autocast(image_features.device.type, enabled=False):
             logits = self._logits(logit_scale, logit_bias, stage, batch.image, peers)
             step = measure.step(batch, claims, logits, stage.steepness)
@@ -196,7 +194,7 @@ class UWMLLoss(nn.Module):
             stage,
             self.config,
             direction_weight=direction_weight,
-            gap_window=self._state.controller.window_means(),
+            gap_window=state.controller.window_means(),
         )
         return {"contrastive_loss": loss} if output_dict else loss
 
