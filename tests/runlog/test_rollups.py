@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ from tests.support.rollups import assert_rollups_equal_recount, assert_same, rec
 from tests.support.steps import a_step, eventually, log_batches
 from tests.support.synthetic import make_run
 from uwml_core.runlog import rollup_log
+from uwml_core.runlog.info import RunInfo
 from uwml_core.runlog.reader import Run, open_run
 from uwml_core.runlog.writer import RunLogger
 
@@ -251,3 +253,33 @@ def test_unknown_rollup_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="rollup='pairs' is unknown; choose one of margins, items"):
         open_run(tmp_path / "run").rollup("pairs")
     assert open_run(tmp_path / "run").rollup("items").num_rows == 0
+
+
+class Overtaken(Run):
+    """A run whose rollup files are put in place between two looks at them, as a writer may do."""
+
+    def map_parts(self, table: str, function: Any, *, columns: Any = None) -> Any:
+        found = super().map_parts(table, function, columns=columns)
+        for hidden in self.path.glob("rollups/*/.later-*"):
+            hidden.rename(hidden.with_name(hidden.name.removeprefix(".later-")))
+        return found
+
+
+def test_a_rollup_that_is_written_meanwhile_is_not_counted_twice(tmp_path: Path) -> None:
+    folder = make_run(tmp_path, steps=60, epochs=3)
+    for path in folder.glob("rollups/*/*.parquet"):
+        path.rename(path.with_name(f".later-{path.name}"))
+    run = Overtaken(folder)
+    rows = run.table("pairs").num_rows
+    assert rows > 0
+    assert sum(run.rollup("margins")["count"].to_pylist()) == rows
+    assert sum(run.rollup("margins")["count"].to_pylist()) == rows
+
+
+def test_the_limits_of_many_segments_are_those_of_a_plain_search() -> None:
+    random = np.random.default_rng(0)
+    firsts = random.integers(0, 1000, 200).tolist()
+    segments = [{"segment": number, "first_step": first} for number, first in enumerate(firsts)]
+    limits = RunInfo({"segments": segments}).limits()
+    assert limits == {number: min(firsts[number + 1 :]) for number in range(len(firsts) - 1)}
+    assert RunInfo({"segments": segments[:1]}).limits() == {}

@@ -86,11 +86,13 @@ class RunInfo:
             if isinstance(entry, dict) and _whole(entry.get("segment")) and _whole(entry.get("first_step"))
         }
         # the smallest of all later ones: a third segment may begin before the second did
-        return {
-            segment: min(first for later, first in firsts.items() if later > segment)
-            for segment in firsts
-            if segment < max(firsts)
-        }
+        limits: dict[int, int] = {}
+        smallest: int | None = None
+        for segment in sorted(firsts, reverse=True):
+            if smallest is not None:
+                limits[segment] = smallest
+            smallest = firsts[segment] if smallest is None else min(smallest, firsts[segment])
+        return limits
 
 
 def _whole(value: Any) -> bool:

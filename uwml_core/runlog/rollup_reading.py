@@ -74,8 +74,7 @@ def read_rollup(run: Run, name: str, filter: pc.Expression | None = None) -> pa.
     rollup, directions = ROLLUPS[name], run.directions
     # the rollups first: what is written meanwhile is then counted from the pairs
     kept = [column.name for column in rollup.spec.columns if column.name not in SPAN_COLUMNS]
-    counted = _stretches(run.map_parts(rollup.spec.name, _spans, columns=SPAN_COLUMNS))
-    whole = run.table(rollup.spec.name, columns=kept, filter=filter)
+    counted, whole = _stretches_and_rows(run, rollup.spec.name, kept, filter)
     recounts = run.map_each(
         "pairs", lambda part: _recount(name, directions, part, counted), columns=PAIR_COLUMNS
     )
@@ -85,6 +84,19 @@ def read_rollup(run: Run, name: str, filter: pc.Expression | None = None) -> pa.
     if is_merged(rollup, values):
         return pa.concat_tables(tables)
     return to_table(rollup, merged(rollup, values), directions).select(kept)
+
+
+def _stretches_and_rows(
+    run: Run, table: str, columns: list[str], filter: pc.Expression | None
+) -> tuple[dict[tuple[int, int], list[_Stretch]], pa.Table]:
+    """Stretches of a rollup and their rows, of the same files although a writer may add some between."""
+    before = run.map_parts(table, _spans, columns=SPAN_COLUMNS)
+    while True:
+        rows = run.table(table, columns=columns, filter=filter)
+        after = run.map_parts(table, _spans, columns=SPAN_COLUMNS)
+        if after == before:
+            return _stretches(after), rows
+        before = after
 
 
 def _spans(rows: pa.Table) -> list[tuple[int, ...]]:
