@@ -35,6 +35,8 @@ def test_a_permalink_opens_the_same_view_elsewhere(tmp_path: Path, monkeypatch: 
             seen.open(f"{url}/weight_curve?run=demo", charts=4)
             seen.press_slider("center", *["ArrowRight"] * 3)
             seen.page.wait_for_url("**center=0.18*")
+            # the address changes before the page is drawn again
+            seen.page.locator(".st-key-card-controls").get_by_text("was 0.15").first.wait_for()
             seen.settle(charts=4)
             shown = choices(seen)
             to_share(seen)
