@@ -318,7 +318,8 @@ def test_folder_that_becomes_read_only_for_a_while() -> None:
         assert run.table("steps")["step"].to_pylist() == list(range(30))
         assert run.health() == ()
         told = run.table("events").to_pylist()
-        assert [row["level"] for row in told] == ["error", "info"]
+        # joining files may have met the closed folder first and say so, too
+        assert [row["level"] for row in told if row["level"] != "warning"] == ["error", "info"]
         assert "Permission denied" in told[0]["message"]
         assert_rollups_equal_recount(run)
 
