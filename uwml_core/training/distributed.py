@@ -21,6 +21,10 @@ TIMEOUT = timedelta(hours=1)
 
 _VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
+# Groups that were left. The last reference to a group joins gloo's thread, and where DistributedDataParallel
+# holds it, with the interpreter's lock: that thread may be waiting for it to drop its last tensor.
+_LEFT: list[dist.ProcessGroup | None] = []
+
 T = TypeVar("T")
 
 
@@ -111,6 +115,7 @@ class ProcessGroup(Processes):
             if kind is None or issubclass(kind, AgreedEnd):
                 self.wait()
         finally:
+            _LEFT.append(dist.group.WORLD)
             dist.destroy_process_group()
 
     def wrapped(self, model: nn.Module) -> nn.Module:
