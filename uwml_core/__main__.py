@@ -17,6 +17,7 @@ COMMANDS = (
     "train",
     "app",
     "losses",
+    "inspect-data",
     "project",
     "diagnose-embeddings",
     "report",

@@ -3,6 +3,7 @@
 from uwml_core.data.dataset import CaptionedItems, PairDataset
 from uwml_core.data.errors import DataError
 from uwml_core.data.loading import load_pairs, load_sample
+from uwml_core.data.opening import open_data
 from uwml_core.data.samples import SAMPLES, sample_path
 from uwml_core.data.sampling import draw_captions, epoch_batches
 from uwml_core.data.selection import LANGUAGES, parse_only
@@ -17,6 +18,7 @@ __all__ = [
     "epoch_batches",
     "load_pairs",
     "load_sample",
+    "open_data",
     "parse_only",
     "sample_path",
 ]

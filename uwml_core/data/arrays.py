@@ -59,6 +59,18 @@ def read_similarities(path: Path) -> Floats:
     return stored
 
 
+def open_floats(path: Path) -> Floats:
+    """A memory-mapped array of features, its values unchecked: checking would read gigabytes.
+
+    Args:
+        path: .npy of float16, float32 or float64 ``[rows, D]`` or ``[rows, regions, D]``.
+
+    Raises:
+        DataError: for another kind of file, shape or type.
+    """
+    return _floats(path, "[rows, D] or [rows, regions, D]", dimensions=(2, 3))
+
+
 def read_integers(path: Path, meaning: str, limit: int | None = None) -> Ints:
     """Whole numbers ``[n]`` of a .npy file.
 
@@ -84,9 +96,9 @@ def read_integers(path: Path, meaning: str, limit: int | None = None) -> Ints:
     return np.asarray(stored, dtype=np.int64)
 
 
-def _floats(path: Path, shape: str) -> Floats:
+def _floats(path: Path, shape: str, dimensions: tuple[int, ...] = (2,)) -> Floats:
     stored = _load(path)
-    if stored.ndim != 2 or 0 in stored.shape:
+    if stored.ndim not in dimensions or 0 in stored.shape:
         raise DataError(path.name, f"has shape {list(stored.shape)}; expected {shape}, none of them 0")
     if stored.dtype.kind != "f" or stored.dtype.itemsize not in _FLOATS:
         raise DataError(path.name, f"has type {stored.dtype}; expected float16, float32 or float64")

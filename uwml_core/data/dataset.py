@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -13,6 +13,7 @@ import numpy.typing as npt
 import torch
 
 from uwml_core.data.errors import DataError
+from uwml_core.data.features import FeatureRows
 from uwml_core.data.pictures import thumbnail
 from uwml_core.runlog.items import data_fingerprint
 
@@ -50,8 +51,9 @@ class PairDataset:
         item_keys: the data's own name of what each row shows, [n].
         splits, groups: part of the data and category of each row, [n].
         captions: texts of each row, at least one.
-        encoded: encoded frames of each row, a picture being one frame.
-        pictures: uint8 [n, 3, size, size], for clips [n, frames, 3, size, size].
+        encoded: encoded frames of each row, a picture being one frame; None where features stand for them.
+        pictures: uint8 [n, 3, size, size], for clips [n, frames, 3, size, size]; empty beside features.
+        features: precomputed features of each row; None where there are pictures.
         left_out: a sentence about rows of the file that had to be left out, None where there are none.
     """
 
@@ -62,8 +64,9 @@ class PairDataset:
     splits: Sequence[str]
     groups: Sequence[str]
     captions: Sequence[Sequence[str]]
-    encoded: Sequence[Sequence[bytes]]
+    encoded: Sequence[Sequence[bytes]] | None
     pictures: torch.Tensor
+    features: FeatureRows | None = None
     left_out: str | None = None
 
     def __len__(self) -> int:
@@ -112,11 +115,26 @@ class PairDataset:
             self.item_keys,
             self.labels.tolist(),
             self.captions,
-            self.encoded,
+            self._stored(),
             item_ids=self.item_ids.tolist(),
             splits=self.splits,
         )
 
-    def thumbnails(self) -> list[bytes]:
-        """WebP of each row, longest side at most 96 px; a clip: a strip of four frames."""
-        return [thumbnail(frames) for frames in self.encoded]
+    def _stored(self) -> Iterable[bytes | Sequence[bytes]]:
+        """What identifies each row's picture: its bytes, or the digest of its features."""
+        if self.features is not None:
+            return map(self.features.digest, range(len(self)))
+        return self.encoded or []
+
+    def inputs(self, rows: Ints) -> torch.Tensor:
+        """What the picture encoder takes for these rows: pictures, or features float32 ``[n, D]``."""
+        if self.features is not None:
+            return torch.from_numpy(self.features.take(rows))
+        return self.pictures[torch.from_numpy(rows)]
+
+    def thumbnails(self) -> list[bytes] | None:
+        """WebP of each row, longest side at most 96 px; a clip: a strip of four frames.
+
+        None where features stand for the pictures.
+        """
+        return None if self.encoded is None else [thumbnail(frames) for frames in self.encoded]

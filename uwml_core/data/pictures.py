@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import numpy.typing as npt
 import torch
-from PIL import Image
+from PIL import Image, ImageOps
 
 PICTURE_SIZE = 32
 THUMBNAIL_SIZE = 96
@@ -23,24 +23,28 @@ Encoded = bytes | Sequence[bytes]
 
 
 def decode(data: bytes) -> Image.Image:
-    """One encoded picture as RGB; transparent parts become white.
+    """One encoded picture as RGB, turned as its EXIF says; transparent parts become white.
 
     Raises:
         ValueError: saying what the bytes are not.
     """
     try:
         with Image.open(io.BytesIO(data), formats=_FORMATS) as picture:
-            picture.load()
-            if picture.mode == "RGB":
-                return picture.copy()
-            if picture.has_transparency_data:
-                rgba = picture.convert("RGBA")
-                return Image.alpha_composite(Image.new("RGBA", rgba.size, "white"), rgba).convert("RGB")
-            return picture.convert("RGB")
+            return _as_rgb(ImageOps.exif_transpose(picture))
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise ValueError(
             f"cannot be decoded ({len(data)} bytes); expected a whole {', '.join(_FORMATS)} picture"
         ) from error
+
+
+def _as_rgb(picture: Image.Image) -> Image.Image:
+    if picture.has_transparency_data:
+        rgba = picture.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", rgba.size, "white"), rgba).convert("RGB")
+    if picture.mode.startswith("I"):
+        # of 16 bits: a plain conversion would cut everything above 255 to white
+        return Image.fromarray((np.asarray(picture) >> 8).astype(np.uint8)).convert("RGB")
+    return picture.convert("RGB")
 
 
 def decode_all(
@@ -62,7 +66,7 @@ def decode_all(
         for row in range(start, min(start + _CHUNK, len(rows))):
             try:
                 for frame, data in enumerate(rows[row]):
-                    pixels[row, frame] = _scaled(data)
+                    pixels[row, frame] = scaled(data)
             except ValueError as error:
                 raise on_error(row, error) from error
 
@@ -71,7 +75,12 @@ def decode_all(
     return torch.from_numpy(pixels).permute(0, 1, 4, 2, 3).contiguous()
 
 
-def _scaled(data: bytes) -> npt.NDArray[np.uint8]:
+def scaled(data: bytes) -> npt.NDArray[np.uint8]:
+    """One encoded picture at ``PICTURE_SIZE`` S, aspect not kept, uint8 [S, S, 3].
+
+    Raises:
+        ValueError: as ``decode``.
+    """
     return np.asarray(decode(data).resize((PICTURE_SIZE, PICTURE_SIZE), Image.Resampling.BILINEAR))
 
 

@@ -31,8 +31,8 @@ class Corpus:
         self._table = TextTable(list(numbers))
 
     def pictures(self, rows: Ints) -> torch.Tensor:
-        """Pictures of these rows, uint8 [n, 3, S, S], or clips [n, frames, 3, S, S]."""
-        return self.dataset.pictures[torch.from_numpy(rows)]
+        """Pictures of these rows, uint8 [n, 3, S, S], clips [n, frames, 3, S, S], or features [n, D]."""
+        return self.dataset.inputs(rows)
 
     def texts(self, rows: Ints, captions: Ints) -> tuple[torch.Tensor, torch.Tensor]:
         """Features of one caption of each row, as ``TextTable.take`` gives them."""

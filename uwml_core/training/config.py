@@ -37,18 +37,30 @@ _INTEGERS = frozenset(
         "train.pairs_every",
     }
 )
-_OPTIONAL = frozenset({"data.only", "train.gradient_clip", "train.resume", "run.name"})
-_TEXTS = frozenset({"data.path", "data.only", "data.split_column", "train.resume", "run.root", "run.name"})
+_OPTIONAL = frozenset({"data.only", "data.pictures", "train.gradient_clip", "train.resume", "run.name"})
+_TEXTS = frozenset(
+    {
+        "data.path",
+        "data.only",
+        "data.pictures",
+        "data.split_column",
+        "train.resume",
+        "run.root",
+        "run.name",
+    }
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataConfig:
-    """What is trained on: a Parquet file or shipped set, its split column, pairs per step.
+    """What is trained on: a Parquet file, shipped set or layout of the field, and the pairs per step.
 
+    ``pictures`` is their folder where they do not lie beside the list. Of a Parquet file alone:
     ``captions`` is their language; ``only`` takes the rows of one ``column=value``, None all of them.
     """
 
     path: str = "emoji_pairs"
+    pictures: str | None = None
     only: str | None = None
     captions: str = "en"
     split_column: str = "split"

@@ -12,7 +12,7 @@ from torch import nn
 
 from uwml_core.training.text import BUCKETS
 
-KINDS = ("small",)
+KINDS = ("small", "features")
 
 _WIDTH = 16
 _TEXT_WIDTH = 128
@@ -91,16 +91,49 @@ class BagOfNgrams(nn.Module):
         return projected
 
 
+class FeatureProjection(nn.Module):
+    """One linear map of precomputed features, and a perceptron of two layers added to it.
+
+    Args:
+        size: numbers of a feature.
+        dim: size of the embedding D.
+
+    Reference:
+        Chen et al., "Learning the best pooling strategy for visual semantic embedding", 2021, section 4.1.
+    """
+
+    def __init__(self, size: int, dim: int) -> None:
+        super().__init__()
+        self.project = nn.Linear(size, dim)
+        self.residual = nn.Sequential(
+            nn.Linear(size, dim // 2 or 1), nn.ReLU(), nn.Linear(dim // 2 or 1, dim)
+        )
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        """Embed features, each scaled to unit length first.
+
+        Args:
+            features: float32 [B, size].
+
+        Returns:
+            float32 [B, D], not normalised.
+        """
+        unit = nn.functional.normalize(features, dim=1)
+        embedded: torch.Tensor = self.project(unit) + self.residual(unit)
+        return embedded
+
+
 class TwoTower(nn.Module):
     """A picture encoder and a text encoder with one embedding size.
 
     Args:
         dim: size of the embedding D.
+        features: numbers of a precomputed feature that stands for a picture; None for pictures.
     """
 
-    def __init__(self, dim: int) -> None:
+    def __init__(self, dim: int, features: int | None = None) -> None:
         super().__init__()
-        self.pictures = SmallCNN(dim)
+        self.pictures = SmallCNN(dim) if features is None else FeatureProjection(features, dim)
         self.texts = BagOfNgrams(dim)
 
     @property
@@ -115,19 +148,23 @@ class TwoTower(nn.Module):
         return self.pictures(pictures), self.texts(buckets, offsets)
 
 
-def build_model(kind: str, dim: int, seed: int) -> TwoTower:
+def build_model(kind: str, dim: int, seed: int, features: int | None = None) -> TwoTower:
     """Encoders with initial weights that depend on the seed only.
 
     Args:
         kind: one of ``KINDS``.
         dim: size of the embedding.
         seed: seed of the initial weights.
+        features: numbers of a precomputed feature; None where the data has pictures.
 
     Raises:
-        ValueError: for an unknown kind.
+        ValueError: for an unknown kind, or one that the data is not for.
     """
     if kind not in KINDS:
         raise ValueError(f"kind={kind!r} is unknown; choose one of {', '.join(KINDS)}")
+    if (kind == "features") != (features is not None):
+        shown, wanted = ("pictures", "small") if features is None else ("precomputed features", "features")
+        raise ValueError(f"model.kind={kind!r} is not for this data, which has {shown}; choose {wanted}")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return TwoTower(dim)
+        return TwoTower(dim, features)

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from uwml_core.data import PairDataset, load_pairs
+from uwml_core.data import PairDataset, open_data
 from uwml_core.losses import UWMLLoss
 from uwml_core.runlog.writer import RunLogger
 from uwml_core.training.batch_norm import share_statistics
@@ -83,7 +83,8 @@ def _trainer(
     logger: RunLogger,
     stop: StopRequest,
 ) -> Trainer:
-    model = build_model(config.model.kind, config.model.dim, config.train.seed).to(processes.device)
+    size = None if dataset.features is None else dataset.features.size
+    model = build_model(config.model.kind, config.model.dim, config.train.seed, size).to(processes.device)
     if config.loss.accumulate_batches > 1:
         share_statistics(model)
     loss = UWMLLoss(config.loss).to(processes.device)
@@ -115,8 +116,12 @@ def _observer(config: TrainConfig, dataset: PairDataset, corpus: Corpus, logger:
 
 
 def _load(config: DataConfig) -> PairDataset:
-    return load_pairs(
-        config.path, split_column=config.split_column, captions=config.captions, only=config.only
+    return open_data(
+        config.path,
+        split_column=config.split_column,
+        captions=config.captions,
+        only=config.only,
+        pictures=config.pictures,
     )
 
 
