@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -11,17 +12,20 @@ import pytest
 from sklearn.linear_model import RidgeClassifier
 
 from tests.support.snapshots import log_run, pair_vectors, table
+from uwml_core.analysis import gap_intervals as intervals
 from uwml_core.analysis import gap_measures as module
 from uwml_core.analysis.gap_measures import (
     alignment,
     centroid_distance,
     gap_measures,
     linear_separability,
+    mean_cosine,
     merge_gaps,
     relative_modality_gap,
     uniformity,
     uniformity_across,
 )
+from uwml_core.analysis.hubness import occurrences, skewness
 from uwml_core.runlog.reader import open_run
 
 
@@ -120,7 +124,7 @@ def test_frame_holds_each_measure_once_with_its_items() -> None:
     x, y = pair_vectors(9)
     gaps = gap_measures(logged(9))
     found = values(gaps)
-    assert len(found) == len(gaps) == 7
+    assert len(found) == len(gaps) == 12
     assert found["centroid_distance", None] == pytest.approx(centroid_distance(x, y), rel=1e-3)
     assert found["uniformity", "text"] == pytest.approx(uniformity(y), rel=1e-3)
     assert found["uniformity", "across"] == pytest.approx(uniformity_across(x, y), rel=1e-3)
@@ -137,7 +141,7 @@ def test_only_items_with_both_modalities_are_compared() -> None:
 
 def test_one_modality_alone_has_its_uniformity_alone() -> None:
     gaps = gap_measures(logged(9).slice(0, 9))
-    assert gaps[["measure", "modality"]].to_numpy().tolist() == [["uniformity", "image"]]
+    assert gaps[["measure", "modality"]].to_numpy().tolist() == [["uniformity", "image"], ["cosine", "image"]]
 
 
 def test_one_item_and_nan_rows_give_nan_and_not_an_error() -> None:
@@ -162,3 +166,89 @@ def test_parts_of_a_run_merge_by_step(tmp_path: object) -> None:
     gaps = merge_gaps(run.map_parts("snapshots", gap_measures))
     assert gaps["step"].drop_duplicates().tolist() == [-1, 9, 19]
     assert list(merge_gaps([]).columns) == list(gaps.columns)
+
+
+def test_mean_cosine_is_that_over_different_items(pair: tuple[np.ndarray, np.ndarray]) -> None:
+    for x, y in (pair, (pair[0], pair[0])):
+        others = [float(x[i] @ y[j]) for i in range(14) for j in range(14) if i != j]
+        assert mean_cosine(x, y) == pytest.approx(sum(others) / len(others), rel=1e-12)
+    assert math.isnan(mean_cosine(pair[0][:1], pair[1][:1]))
+
+
+@pytest.mark.parametrize("k", [1, 3, 10])
+def test_hubness_is_the_skewness_of_how_often_each_is_found(k: int) -> None:
+    x, y = pair_vectors(31, dim=5)
+    found = [0] * 31
+    for query in x:
+        nearest = sorted(range(31), key=lambda j: -float(query @ y[j]))[:k]
+        for j in nearest:
+            found[j] += 1
+    assert occurrences(x, y, k).tolist() == found
+    mean = sum(found) / 31
+    second, third = (sum((n - mean) ** power for n in found) / 31 for power in (2, 3))
+    assert skewness(occurrences(x, y, k)) == pytest.approx(third / second**1.5, rel=1e-12)
+
+
+def test_hubness_without_items_or_hubs_is_nan_and_few_items_look_at_fewer() -> None:
+    x, y = pair_vectors(5)
+    assert occurrences(x, y).sum() == 5 * 2
+    assert occurrences(x[:2], y[:2]).tolist() == [0, 0]
+    assert math.isnan(skewness(np.array([], int)))
+    assert math.isnan(skewness(np.array([3, 3])))
+
+
+def weighted_mean(weights: np.ndarray, value: Callable[[int, int], float]) -> float:
+    """Mean over pairs of different items, each counted as often as both were drawn."""
+    n = len(weights)
+    pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
+    total = sum(float(weights[i] * weights[j]) for i, j in pairs)
+    return sum(float(weights[i] * weights[j]) * value(i, j) for i, j in pairs) / total
+
+
+def test_drawn_values_equal_loops_over_what_was_drawn(pair: tuple[np.ndarray, np.ndarray]) -> None:
+    x, y = pair
+    weights = intervals.draws(14)[:5].astype(np.float64)
+    assert weights.sum(axis=1).tolist() == [14] * 5
+    kernel = np.exp(x @ y.T)
+    cosine, mean_kernel = intervals.drawn_cosine(weights, x, y), intervals.drawn_kernel(weights, kernel)
+    values = np.arange(14.0) ** 2
+    means, skewed = intervals.drawn_mean(weights, values), intervals.drawn_skewness(weights, values)
+    for b, row in enumerate(weights):
+        assert cosine[b] == pytest.approx(weighted_mean(row, lambda i, j: float(x[i] @ y[j])), rel=1e-9)
+        assert mean_kernel[b] == pytest.approx(weighted_mean(row, lambda i, j: float(kernel[i, j])), rel=1e-9)
+        repeated = np.repeat(values, row.astype(int))
+        assert means[b] == pytest.approx(repeated.mean(), rel=1e-12)
+        expected = np.mean((repeated - repeated.mean()) ** 3) / repeated.std() ** 3
+        assert skewed[b] == pytest.approx(expected, rel=1e-9)
+
+
+def test_intervals_hold_the_value_and_shrink_with_more_items() -> None:
+    widths = []
+    for n in (40, 640):
+        gaps = gap_measures(logged(n))
+        assert (gaps["low"] <= gaps["high"]).all()
+        near = gaps[~gaps["measure"].isin(["hubness"])]
+        assert (near["low"] - 0.05 <= near["value"]).all()
+        assert (near["value"] <= near["high"] + 0.05).all()
+        shown = gaps.set_index("measure").loc["alignment"]
+        widths.append(float(shown["high"] - shown["low"]))
+    assert widths[1] < 0.5 * widths[0]
+
+
+def test_interval_covers_the_truth_about_as_often_as_it_says() -> None:
+    # pairs of a known mean squared distance: 2 - 2 · 0.6
+    inside = 0
+    for seed in range(60):
+        angle = np.random.default_rng(seed).choice([0.5, 0.7], size=80)
+        x = np.tile([[1.0, 0.0]], (80, 1))
+        y = np.stack([angle, np.sqrt(1.0 - angle**2)], axis=1)
+        _value, low, high = module._alignment(x, y)
+        inside += low <= 0.8 <= high
+    assert 50 <= inside <= 60
+
+
+def test_separability_of_the_frame_is_that_of_the_function() -> None:
+    x, y = pair_vectors(21)
+    assert module._separability(x, y)[0] == linear_separability(x, y)
+    assert math.isnan(module._separability(x[:3], y[:3])[1])
+    assert intervals.interval(np.array([np.nan])) != intervals.interval(np.array([1.0, 1.0]))

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from uwml_core.analysis.gap_measures import MEASURES
+from uwml_core.analysis.gap_measures import GAP_COLUMNS, MEASURES, SPLIT_MEASURES
 from uwml_core.analysis.map_classes import COLOR_BY
 from uwml_core.figures.embedding_map import GLIDE, embedding_map_figure, shortened
 from uwml_core.figures.gap_measures import gap_measures_figure, measure_name
@@ -105,18 +105,20 @@ def gaps():
     rows = []
     for step, epoch in ((-1, -1), (9, 0), (19, 1)):
         for measure in MEASURES:
-            names = (None,) if measure != "uniformity" else (*NAMES, "across")
-            rows += [(step, epoch, measure, name, 0.1 * step, 8) for name in names]
-    return pd.DataFrame(rows, columns=["step", "epoch", "measure", "modality", "value", "n"])
+            names = (*NAMES, "across") if measure in SPLIT_MEASURES else (None,)
+            rows += [
+                (step, epoch, measure, name, 0.1 * step, 0.1 * step - 1, 0.1 * step + 2, 8) for name in names
+            ]
+    return pd.DataFrame(rows, columns=list(GAP_COLUMNS))
 
 
 def test_each_measure_has_a_panel_and_the_shown_snapshot_a_ring(gaps, look):
     figure = gap_measures_figure(gaps, look, modalities=NAMES, step=9)
     lines = [trace for trace in figure.data if trace.mode == "lines+markers"]
     rings = [trace for trace in figure.data if trace.mode == "markers"]
-    assert len(lines) == 7
-    assert [trace.x.tolist() for trace in lines] == [[-1, 0, 1]] * 7
-    assert len({trace.xaxis for trace in lines}) == len(rings) == 5
+    assert len(lines) == 13
+    assert [trace.x.tolist() for trace in lines] == [[-1, 0, 1]] * 13
+    assert len({trace.xaxis for trace in lines}) == len(rings) == 7
     assert all(set(ring.x.tolist()) == {0} for ring in rings)
     titles = [note.text for note in figure.layout.annotations]
     assert all(measure_name(measure) in titles for measure in MEASURES)
@@ -129,9 +131,23 @@ def test_lines_of_chance_say_what_they_are(gaps, look):
     assert len(lines) == 2
 
 
+def test_each_line_lies_in_the_band_of_its_interval(gaps, look):
+    gaps.loc[(gaps["step"] == 9), "low"] = np.nan
+    figure = gap_measures_figure(gaps, look, modalities=NAMES)
+    bands = [trace for trace in figure.data if trace.fill == "toself"]
+    assert len(bands) == 13
+    for band in bands:
+        assert band.x.tolist() == [-1, 1, 1, -1]
+        np.testing.assert_allclose(band.y, [-1.1, 0.9, 3.9, 1.9], rtol=1e-6)
+        assert band.hoverinfo == "skip"
+    low, high = figure.layout.yaxis.range
+    assert low < -1.1
+    assert high > 3.9
+
+
 def test_panels_do_not_overlap(gaps, look):
     layout = gap_measures_figure(gaps, look, modalities=NAMES).layout
-    boxes = [(layout[f"xaxis{k}"].domain, layout[f"yaxis{k}"].domain) for k in ("", "2", "3", "4", "5")]
+    boxes = [(layout[f"xaxis{k}"].domain, layout[f"yaxis{k}"].domain) for k in ("", *range(2, 8))]
     for i, (x, y) in enumerate(boxes):
         assert 0 <= x[0] < x[1] <= 1 + 1e-9
         for other_x, other_y in boxes[:i]:
@@ -141,7 +157,7 @@ def test_panels_do_not_overlap(gaps, look):
 
 def test_steps_stand_in_for_epochs_that_were_not_logged(gaps, look):
     figure = gap_measures_figure(gaps.assign(epoch=None), look, modalities=NAMES)
-    assert figure.data[0].x.tolist() == [-1, 9, 19]
+    assert next(trace for trace in figure.data if trace.mode == "lines+markers").x.tolist() == [-1, 9, 19]
 
 
 def test_measures_that_are_not_finite_leave_gaps_and_an_empty_frame_is_said(gaps, look):

@@ -12,16 +12,30 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from uwml_core.analysis.gap_intervals import (
+    drawn_cosine,
+    drawn_kernel,
+    drawn_mean,
+    drawn_skewness,
+    draws,
+    interval,
+)
+from uwml_core.analysis.hubness import occurrences, skewness
 from uwml_core.runlog.snapshots import Snapshot, snapshots_in
 
 Floats = NDArray[np.float64]
 
-MEASURES = ("centroid_distance", "rmg", "alignment", "uniformity", "separability")
-GAP_COLUMNS = ("step", "epoch", "measure", "modality", "value", "n")
+MEASURES = ("centroid_distance", "rmg", "alignment", "separability", "uniformity", "hubness", "cosine")
+GAP_COLUMNS = ("step", "epoch", "measure", "modality", "value", "low", "high", "n")
 ACROSS = "across"
-# Uniformity compares all with all: this many items tell the mean of their pairs well at a bearable cost.
+# Of each modality, where one has several values.
+SPLIT_MEASURES = ("uniformity", "hubness", "cosine")
+# What compares all with all: this many items tell the mean of their pairs well at a bearable cost.
 PAIRWISE_ITEMS = 500
 _RIDGE = 1.0
+
+Value = tuple[float, float, float]
+_NONE = (float("nan"),) * 3
 
 
 def gap_measures(table: pa.Table) -> pd.DataFrame:
@@ -31,9 +45,11 @@ def gap_measures(table: pa.Table) -> pd.DataFrame:
         table: rows of one or more snapshots.
 
     Returns:
-        Frame ``[step, epoch, measure, modality, value, n]`` in float64, by step; ``modality`` is null
-        but for uniformity, where it is a modality or ``across``; ``n`` counts the items. A measure that
-        is not defined is NaN. Snapshots of a single modality have its uniformity alone.
+        Frame ``[step, epoch, measure, modality, value, low, high, n]`` in float64, by step; ``low`` and
+        ``high`` bound 95 % of the draws of a bootstrap over items; ``modality`` is null but for
+        ``SPLIT_MEASURES``, where it is a modality or ``across``, of hubness the modality of the hubs; ``n``
+        counts the items. A measure that is not defined is NaN. Snapshots of a single modality have its
+        uniformity and its mean cosine alone.
     """
     rows = [row for snapshot in snapshots_in(table) for row in _measures(snapshot)]
     return pd.DataFrame(rows, columns=list(GAP_COLUMNS))
@@ -52,15 +68,20 @@ def _measures(snapshot: Snapshot) -> Iterable[tuple[object, ...]]:
     vectors = snapshot.vectors.astype(np.float64)
     for name in snapshot.modalities:
         own = vectors[_sample(snapshot.rows(name))]
-        yield *where, "uniformity", name, uniformity(own), len(own)
+        yield *where, "uniformity", name, *_uniformity(own, own), len(own)
+        yield *where, "cosine", name, *_cosine(own, own), len(own)
     if len(snapshot.modalities) != 2:
         return
     first, second = snapshot.pairs((snapshot.modalities[0], snapshot.modalities[1]))
     x, y = vectors[first], vectors[second]
     for measure, function in _PAIRED.items():
-        yield *where, measure, None, function(x, y), len(x)
+        yield *where, measure, None, *function(x, y), len(x)
     few = _sample(np.arange(len(x)))
-    yield *where, "uniformity", ACROSS, uniformity_across(x[few], y[few]), len(few)
+    x, y = x[few], y[few]
+    yield *where, "uniformity", ACROSS, *_uniformity(x, y), len(few)
+    yield *where, "cosine", ACROSS, *_cosine(x, y), len(few)
+    for name, queries, hubs in zip(snapshot.modalities, (y, x), (x, y), strict=True):
+        yield *where, "hubness", name, *_hubness(queries, hubs), len(few)
 
 
 def _sample(rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -108,17 +129,10 @@ def relative_modality_gap(x: Floats, y: Floats) -> float:
     if len(x) < 2:
         return float("nan")
     pair = float(np.mean((1.0 - np.sum(x * y, axis=1)) / 2.0))
-    within = (_mean_distance(x) + _mean_distance(y)) / 2.0
+    within = (1.0 - (mean_cosine(x, x) + mean_cosine(y, y)) / 2.0) / 2.0
     total = pair + within
     # rounding of float16 vectors alone stays below this
     return pair / total if total > 1e-9 else float("nan")
-
-
-def _mean_distance(x: Floats) -> float:
-    """Mean of d over ordered pairs i ≠ j, from the sum of the vectors rather than from all pairs."""
-    n = len(x)
-    similarity = float(np.sum(x.sum(axis=0) ** 2) - np.sum(x * x))
-    return (1.0 - similarity / (n * (n - 1))) / 2.0
 
 
 def alignment(x: Floats, y: Floats) -> float:
@@ -168,9 +182,31 @@ def _log_mean_kernel(x: Floats, y: Floats) -> float:
     n = len(x)
     if n < 2:
         return float("nan")
-    squares = np.sum(x * x, axis=1)[:, None] + np.sum(y * y, axis=1)[None, :] - 2.0 * (x @ y.T)
-    kernel = np.exp(-2.0 * np.maximum(squares, 0.0))
+    kernel = _kernel(x, y)
     return float(np.log((kernel.sum() - np.trace(kernel)) / (n * (n - 1))))
+
+
+def _kernel(x: Floats, y: Floats) -> Floats:
+    squares = np.sum(x * x, axis=1)[:, None] + np.sum(y * y, axis=1)[None, :] - 2.0 * (x @ y.T)
+    return np.exp(-2.0 * np.maximum(squares, 0.0))
+
+
+def mean_cosine(x: Floats, y: Floats) -> float:
+    """Mean of x_i · y_j over i ≠ j, the pairs themselves left out: how narrow the cone of vectors is.
+
+    Args:
+        x, y: float64 ``[N, dim]``, unit norm, row by row one item; the same array twice for one modality.
+
+    Returns:
+        The mean, −1 to 1, near 0 where items are spread evenly; NaN with fewer than two items.
+
+    Reference:
+        Liang et al., "Mind the gap", NeurIPS 2022 (the cone effect).
+    """
+    n = len(x)
+    if n < 2:
+        return float("nan")
+    return float(x.sum(axis=0) @ y.sum(axis=0) - np.sum(x * y)) / (n * (n - 1))
 
 
 def linear_separability(x: Floats, y: Floats) -> float:
@@ -188,26 +224,77 @@ def linear_separability(x: Floats, y: Floats) -> float:
     Reference:
         Shi et al., "Towards understanding the modality gap in CLIP", ICLR 2023 workshop.
     """
-    if len(x) < 4:
-        return float("nan")
-    even = np.arange(len(x)) % 2 == 0
-    right = sum(_right(x[fit], y[fit], x[~fit], y[~fit]) for fit in (even, ~even))
-    return right / (2 * len(x))
+    right = _held_out(x, y)
+    return float(right.mean()) if len(right) else float("nan")
 
 
-def _right(x: Floats, y: Floats, x_new: Floats, y_new: Floats) -> float:
+def _held_out(x: Floats, y: Floats) -> Floats:
+    """Share of each item's two vectors named rightly while the item is held out; empty for too few."""
+    right = np.empty(len(x) if len(x) >= 4 else 0)
+    even = np.arange(len(right)) % 2 == 0
+    for fit in (even, ~even) if len(right) else ():
+        right[~fit] = _right(x[fit], y[fit], x[~fit], y[~fit])
+    return right
+
+
+def _right(x: Floats, y: Floats, x_new: Floats, y_new: Floats) -> Floats:
     points = np.concatenate([x, y])
     target = np.repeat([1.0, -1.0], [len(x), len(y)])
     middle = points.mean(axis=0)
     centred = points - middle
     slope = np.linalg.solve(centred.T @ centred + _RIDGE * np.eye(points.shape[1]), centred.T @ target)
-    scores = np.concatenate([(x_new - middle) @ slope, -((y_new - middle) @ slope)])
-    return float(np.sum((np.sign(scores) + 1.0) / 2.0))
+    named = np.sign((x_new - middle) @ slope) - np.sign((y_new - middle) @ slope)
+    right: Floats = 0.5 + named / 4.0
+    return right
+
+
+def _centroid(x: Floats, y: Floats) -> Value:
+    drawn = np.linalg.norm(drawn_mean(draws(len(x)), x - y), axis=1) if len(x) else np.empty(0)
+    return centroid_distance(x, y), *interval(drawn)
+
+
+def _relative_gap(x: Floats, y: Floats) -> Value:
+    value = relative_modality_gap(x, y)
+    if not np.isfinite(value):
+        return _NONE
+    weights = draws(len(x))
+    pair = (1.0 - drawn_mean(weights, np.sum(x * y, axis=1))) / 2.0
+    within = (1.0 - (drawn_cosine(weights, x, x) + drawn_cosine(weights, y, y)) / 2.0) / 2.0
+    return value, *interval(pair / (pair + within))
+
+
+def _alignment(x: Floats, y: Floats) -> Value:
+    drawn = drawn_mean(draws(len(x)), np.sum((x - y) ** 2, axis=1)) if len(x) else np.empty(0)
+    return alignment(x, y), *interval(drawn)
+
+
+def _separability(x: Floats, y: Floats) -> Value:
+    right = _held_out(x, y)
+    if not len(right):
+        return _NONE
+    return float(right.mean()), *interval(drawn_mean(draws(len(right)), right))
+
+
+def _uniformity(x: Floats, y: Floats) -> Value:
+    value = _log_mean_kernel(x, y)
+    drawn = np.log(drawn_kernel(draws(len(x)), _kernel(x, y))) if len(x) > 1 else np.empty(0)
+    return value, *interval(drawn)
+
+
+def _cosine(x: Floats, y: Floats) -> Value:
+    drawn = drawn_cosine(draws(len(x)), x, y) if len(x) > 1 else np.empty(0)
+    return mean_cosine(x, y), *interval(drawn)
+
+
+def _hubness(queries: Floats, hubs: Floats) -> Value:
+    found = occurrences(queries, hubs)
+    value = skewness(found)
+    return (value, *interval(drawn_skewness(draws(len(hubs)), found))) if np.isfinite(value) else _NONE
 
 
 _PAIRED = {
-    "centroid_distance": centroid_distance,
-    "rmg": relative_modality_gap,
-    "alignment": alignment,
-    "separability": linear_separability,
+    "centroid_distance": _centroid,
+    "rmg": _relative_gap,
+    "alignment": _alignment,
+    "separability": _separability,
 }

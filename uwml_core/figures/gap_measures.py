@@ -11,23 +11,25 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from uwml_core.analysis.gap_measures import ACROSS, MEASURES
+from uwml_core.analysis.gap_measures import ACROSS, MEASURES, SPLIT_MEASURES
 from uwml_core.analysis.text import modality_name
 from uwml_core.figures.frame import canvas, finite_span, floats, say_empty, spread_labels
-from uwml_core.figures.theme import UI_REVISION, Theme
+from uwml_core.figures.theme import UI_REVISION, Theme, fade
 from uwml_core.i18n import _
 
-# Row and columns of each panel; uniformity has three lines to name and takes two columns.
+# Row and columns of each panel; what has several lines to name takes two columns.
 _PLACES = {
     "centroid_distance": (0, 0, 1),
     "rmg": (0, 1, 1),
     "alignment": (0, 2, 1),
     "separability": (1, 0, 1),
     "uniformity": (1, 1, 2),
+    "hubness": (2, 0, 1),
+    "cosine": (2, 1, 2),
 }
-_ROWS, _COLUMNS = 2, 3
+_ROWS, _COLUMNS = 3, 3
 # Room between two panels, in a row for the labels at the right edge, as a share of the whole.
-_GAP_X, _GAP_Y = 0.15, 0.32
+_GAP_X, _GAP_Y = 0.15, 0.17
 _CHANCE = {"rmg": 0.5, "separability": 0.5}
 
 
@@ -43,6 +45,8 @@ def measure_name(measure: str) -> str:
         "alignment": _("Alignment"),
         "uniformity": _("Uniformity"),
         "separability": _("Separability"),
+        "hubness": _("Hubness"),
+        "cosine": _("Cosine of different items"),
     }
     return names[measure]
 
@@ -53,7 +57,7 @@ def gap_measures_figure(
     *,
     modalities: tuple[str, str],
     step: int | None = None,
-    height: int = 330,
+    height: int = 460,
 ) -> go.Figure:
     """One panel per measure over epochs, or over steps where an epoch was not logged.
 
@@ -77,7 +81,7 @@ def gap_measures_figure(
     layout = _frame(theme, height, _("epoch") if unit == "epoch" else _("step"), apart)
     for place, measure in enumerate(MEASURES):
         rows = gaps[gaps["measure"] == measure]
-        colors: dict[str | None, str] = lines if measure == "uniformity" else {None: theme.accent}
+        colors: dict[str | None, str] = lines if measure in SPLIT_MEASURES else {None: theme.accent}
         traces += _panel(layout, rows, place, unit=unit, colors=colors, theme=theme)
         traces += _mark(rows[rows["step"] == step], place, unit, theme)
     return go.Figure({"data": traces, "layout": layout})
@@ -132,11 +136,12 @@ def _panel(
     for name, color in colors.items():
         mine = rows[rows["modality"].isna()] if name is None else rows[rows["modality"] == name]
         if len(mine):
+            traces.append(_band(mine, color, unit) | _on(number))
             traces.append(_line(mine, measure, name, color, unit) | _on(number))
             last = float(mine["value"].iloc[-1])
             ends.append((f"{last:.2f}" if name is None else _series_name(name), last, color))
     chance = np.array([_CHANCE[measure]] if measure in _CHANCE else [])
-    low, high = finite_span(rows["value"].to_numpy(np.float64), chance)
+    low, high = finite_span(*(rows[name].to_numpy(np.float64) for name in ("value", "low", "high")), chance)
     air = 0.08 * (high - low) or 0.1
     layout[f"yaxis{_axis(number)}"]["range"] = [low - air, high + air]
     for value in chance:
@@ -205,6 +210,21 @@ def _series_name(name: str) -> str:
     return _("across") if name == ACROSS else modality_name(name)
 
 
+def _band(rows: pd.DataFrame, color: str, unit: str) -> dict[str, Any]:
+    """The interval around a line, there and back again; where it is not known there is none."""
+    known = rows[np.isfinite(rows["low"]) & np.isfinite(rows["high"])]
+    return {
+        "type": "scatter",
+        "x": floats(np.concatenate([known[unit], known[unit][::-1]])),
+        "y": floats(np.concatenate([known["low"], known["high"][::-1]])),
+        "mode": "lines",
+        "fill": "toself",
+        "fillcolor": fade(color, 0.18),
+        "line": {"width": 0},
+        "hoverinfo": "skip",
+    }
+
+
 def _line(rows: pd.DataFrame, measure: str, name: str | None, color: str, unit: str) -> dict[str, Any]:
     title = measure_name(measure)
     if name is not None:
@@ -213,12 +233,12 @@ def _line(rows: pd.DataFrame, measure: str, name: str | None, color: str, unit: 
         "type": "scatter",
         "x": floats(rows[unit]),
         "y": floats(rows["value"]),
-        "customdata": floats(rows[["step", "n"]].to_numpy(np.float64)),
+        "customdata": floats(rows[["step", "n", "low", "high"]].to_numpy(np.float64)),
         "mode": "lines+markers",
         "name": title,
         "line": {"color": color, "width": 2},
         "marker": {"size": 4},
-        "hovertemplate": f"<b>{title}</b> %{{y:.3f}}<br>"
+        "hovertemplate": f"<b>{title}</b> %{{y:.3f}} [%{{customdata[2]:.3f}}, %{{customdata[3]:.3f}}]<br>"
         + _("step %{customdata[0]:,.0f} · n = %{customdata[1]:,.0f} items")
         + "<extra></extra>",
     }

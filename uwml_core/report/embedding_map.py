@@ -33,9 +33,9 @@ def embedding_map_section(source: Source) -> Section:
     gaps = source.gaps
     found = [read_snapshot(source.run, step) for step, _epoch in snapshot_steps(source.run)]
     snapshots = [snapshot for snapshot in found if snapshot is not None]
-    draw = partial(gap_measures_figure, gaps, modalities=source.modalities, height=330)
+    draw = partial(gap_measures_figure, gaps, modalities=source.modalities, height=460)
     gap = Chart(
-        key="gap", title=_("The gap in the original space"), draw=draw, frame=gaps, height=330,
+        key="gap", title=_("The gap in the original space"), draw=draw, frame=gaps, height=460,
         notes=(_("A gap is not in itself a fault: closing it changes recall little."),), wide=True,
     )  # fmt: skip
     return Section(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pandas as pd
 
+from uwml_core.analysis.gap_intervals import DRAWS
+from uwml_core.analysis.hubness import NEIGHBORS
 from uwml_core.figures.gap_measures import gap_measures_figure
 from uwml_core.figures.theme import Theme
 from uwml_core.i18n import _
 from uwml_core.ui.card import card
 from uwml_core.ui.text import guide_formulas
 
-HEIGHT = 330
+HEIGHT = 460
 
 
 def gap_card(
@@ -36,29 +38,46 @@ def gap_card(
         key="gap",
         height=HEIGHT,
     )
-    guide_formulas(
-        {
-            _("Centre distance"): "‖x̄ − ȳ‖",
-            _("Relative gap"): _(
-                "mean distance of the pairs / (that + mean distance within the modalities), "
-                "distance (1 − cosine) / 2; 0 aligned, 0.5 no gap beyond chance"
-            ),
-            _("Alignment"): _("mean ‖x − y‖² over pairs; 0 where pairs coincide"),
-            _("Uniformity"): _("log mean exp(−2 ‖a − b‖²) over different items; lower is more evenly spread"),
-            _("Separability"): _(
-                "share of held-out points whose modality a ridge classifier names; 0.5 is chance"
-            ),
-        }
-    )
+    guide_formulas(_formulas())
+
+
+def _formulas() -> dict[str, str]:
+    """What is measured, how, and where it comes from."""
+    return {
+        _("Centre distance"): _("‖x̄ − ȳ‖, 0 to 2 (Liang et al., NeurIPS 2022)"),
+        _("Relative gap"): _(
+            "RMG = mean distance of the pairs / (that + mean distance within the modalities), "
+            "distance (1 − cosine) / 2; 0 aligned, 0.5 no gap beyond chance (Schrodi et al., ICLR 2025)"
+        ),
+        _("Alignment"): _("mean ‖x − y‖² over pairs; 0 where pairs coincide (Wang and Isola, ICML 2020)"),
+        _("Uniformity"): _(
+            "log mean exp(−2 ‖a − b‖²) over different items; lower is more evenly spread (Wang and Isola, "
+            "ICML 2020)"
+        ),
+        _("Separability"): _(
+            "share of held-out points whose modality a ridge classifier names, cross-validated in two folds; "
+            "0.5 is chance (Shi et al., ICLR 2023 workshop)"
+        ),
+        _("Hubness"): _(
+            "skewness of how often each item is among the {k} nearest of the other modality's; 0 even, large "
+            "where few answer everything, comparable at equal n only (Radovanović et al., JMLR 2010)"
+        ).format(k=NEIGHBORS),
+        _("Cosine of different items"): _(
+            "mean a · b, within a modality and across; how narrow the cone is (Liang et al., NeurIPS 2022)"
+        ),
+        _("Shaded"): _("95 % of {n} bootstrap draws over items, neighbors and classifier unchanged").format(
+            n=DRAWS
+        ),
+    }
 
 
 def _counts(gaps: pd.DataFrame) -> str:
     n = gaps.groupby("measure")["n"].max()
     if "alignment" not in n:
         return ""
-    return _("n = {n} items, of uniformity {sampled}").format(
-        n=f"{int(n['alignment']):,}", sampled=f"{int(n['uniformity']):,}"
-    )
+    return _(
+        "n = {n} items, of uniformity, hubness and cosine {sampled} of them · shaded: 95 % interval"
+    ).format(n=f"{int(n['alignment']):,}", sampled=f"{int(n['uniformity']):,}")
 
 
 def _still(gaps: pd.DataFrame, rest: int) -> str:
