@@ -15,6 +15,7 @@ from uwml_core import __version__
 COMMANDS = (
     "demo",
     "train",
+    "evaluate",
     "app",
     "losses",
     "inspect-data",

@@ -37,7 +37,9 @@ _INTEGERS = frozenset(
         "train.pairs_every",
     }
 )
-_OPTIONAL = frozenset({"data.only", "data.pictures", "train.gradient_clip", "train.resume", "run.name"})
+_OPTIONAL = frozenset(
+    {"data.only", "data.pictures", "train.gradient_clip", "train.resume", "run.name", "run.parent"}
+)
 _TEXTS = frozenset(
     {
         "data.path",
@@ -47,6 +49,7 @@ _TEXTS = frozenset(
         "train.resume",
         "run.root",
         "run.name",
+        "run.parent",
     }
 )
 
@@ -106,10 +109,11 @@ class OptimizationConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """Where the run log goes, and what the run is called."""
+    """Where the run log goes, what the run is called, and the id of the run whose settings it tries anew."""
 
     root: str = "logs"
     name: str | None = None
+    parent: str | None = None
 
     def __post_init__(self) -> None:
         _check(self, "run")

@@ -5,17 +5,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch.nn import functional as F
 
 from uwml_core.runlog.writer import RunLogger
 from uwml_core.training.batches import Corpus
+from uwml_core.training.embedding import embed_pictures, embed_texts
 from uwml_core.training.encoders import TwoTower
 from uwml_core.training.evaluation import caption_candidates, retrieve
 from uwml_core.training.neighbors import NeighborSearch
 from uwml_core.training.probes import PROBES_PER_SPLIT, probe_rows
 from uwml_core.training.retrieval_log import RetrievalLog
-
-_CHUNK = 256
 
 Ints = npt.NDArray[np.int64]
 
@@ -66,8 +64,8 @@ class Observer:
 
     def _evaluate(self, model: TwoTower, step: int, epoch: int) -> dict[str, float]:
         labels = self._corpus.dataset.labels[self._val_rows].astype(np.int64)
-        pictures = self._embed_pictures(model, self._val_rows)
-        texts = self._embed_texts(model, self._candidates.rows, self._candidates.captions)
+        pictures = embed_pictures(model, self._corpus, self._val_rows)
+        texts = embed_texts(model, self._corpus, self._candidates.rows, self._candidates.captions)
         log = RetrievalLog(logger=self._logger, dataset=self._corpus.dataset, step=step, epoch=epoch)
         results = retrieve(pictures, texts, labels, self._candidates)
         metrics = log.retrieval("val", self._val_rows, self._candidates, results)
@@ -75,25 +73,12 @@ class Observer:
 
     def _snapshot(self, model: TwoTower, step: int, epoch: int) -> None:
         pool, n = self._search.pool, len(self._probes)
-        pictures, texts = (
-            self._embed_pictures(model, pool),
-            self._embed_texts(model, pool, np.zeros_like(pool)),
-        )
+        pictures = embed_pictures(model, self._corpus, pool)
+        texts = embed_texts(model, self._corpus, pool, np.zeros_like(pool))
         dataset = self._corpus.dataset
         log = RetrievalLog(logger=self._logger, dataset=dataset, step=step, epoch=epoch)
         log.snapshot(self._probes, self._probe_splits, dataset.modalities, pictures[:n], texts[:n])
         log.neighbors(self._probes, self._probe_splits, self._search.search(pictures, texts))
-
-    def _embed_pictures(self, model: TwoTower, rows: Ints) -> torch.Tensor:
-        parts = [
-            model.pictures(self._corpus.pictures(rows[part]).to(model.device)) for part in _slices(len(rows))
-        ]
-        return F.normalize(torch.cat(parts), dim=1).cpu()
-
-    def _embed_texts(self, model: TwoTower, rows: Ints, captions: Ints) -> torch.Tensor:
-        taken = (self._corpus.texts(rows[part], captions[part]) for part in _slices(len(rows)))
-        parts = [model.texts(*(values.to(model.device) for values in texts)) for texts in taken]
-        return F.normalize(torch.cat(parts), dim=1).cpu()
 
 
 class Bystander:
@@ -102,7 +87,3 @@ class Bystander:
     def observe(self, model: TwoTower, *, step: int, epoch: int) -> dict[str, float]:
         """Do nothing; return no recall."""
         return {}
-
-
-def _slices(n: int) -> list[slice]:
-    return [slice(start, start + _CHUNK) for start in range(0, n, _CHUNK)]

@@ -26,7 +26,7 @@ from uwml_core.training.stop import StopRequest
 from uwml_core.weighting import UWMLConfig
 
 # Settings that may differ at a resume: they say where the run lies, not what it computes.
-_FREE_AT_RESUME = frozenset({"train.resume", "run.root", "run.name"})
+_FREE_AT_RESUME = frozenset({"train.resume", "run.root", "run.name", "run.parent"})
 
 
 def run_training(config: TrainConfig, *, run_id: str | None = None, progress: bool = True) -> Path:
@@ -51,7 +51,7 @@ def run_training(config: TrainConfig, *, run_id: str | None = None, progress: bo
     """
     with _one_thread(), processes_of_torchrun() as processes:
         run, checkpoint = _earlier(config)
-        dataset = _load(config.data)
+        dataset = load_data(config.data)
         batches = BatchSource(
             Corpus(dataset),
             dataset.rows("train"),
@@ -115,9 +115,18 @@ def _observer(config: TrainConfig, dataset: PairDataset, corpus: Corpus, logger:
     return Observer(corpus, rows, val_rows, logger, config.train.snapshot_items)
 
 
-def _load(config: DataConfig) -> PairDataset:
+def load_data(config: DataConfig, path: str | None = None) -> PairDataset:
+    """The data of a configuration.
+
+    Args:
+        config: section ``data``.
+        path: where they lie now; None where the configuration says.
+
+    Raises:
+        DataError, ValueError: as ``open_data``.
+    """
     return open_data(
-        config.path,
+        config.path if path is None else path,
         split_column=config.split_column,
         captions=config.captions,
         only=config.only,
@@ -231,6 +240,7 @@ def _open_log(
         name=config.run.name,
         config=config.to_dict(),
         seed=config.train.seed,
+        parent=config.run.parent,
         total_steps=config.loss.total_steps,
         **shared,
     )
