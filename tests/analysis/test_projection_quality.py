@@ -7,9 +7,10 @@ import math
 import numpy as np
 import pytest
 from sklearn.manifold import trustworthiness
+from sklearn.neighbors import NearestNeighbors
 
 from tests.support.snapshots import pair_vectors
-from uwml_core.analysis.projection_quality import projection_quality
+from uwml_core.analysis.projection_quality import point_quality, projection_quality
 
 
 @pytest.fixture
@@ -25,6 +26,10 @@ def test_trustworthiness_equals_scikit_learn(space: np.ndarray, neighbors: int, 
     assert quality.trustworthiness == pytest.approx(
         trustworthiness(space, places, n_neighbors=neighbors), abs=1e-12
     )
+    # continuity is trustworthiness with the spaces swapped
+    assert quality.continuity == pytest.approx(
+        trustworthiness(places, space, n_neighbors=neighbors), abs=1e-12
+    )
     assert (quality.neighbors, quality.probes, quality.points) == (neighbors, 90, 90)
 
 
@@ -39,12 +44,41 @@ def test_kept_share_is_the_overlap_of_the_nearest(space: np.ndarray) -> None:
 
     expected = sum(len(near(space, i) & near(places, i)) for i in range(90)) / (90 * k)
     assert projection_quality(space, places, neighbors=k).kept_share == pytest.approx(expected)
+    graphs = [
+        NearestNeighbors(n_neighbors=k).fit(points).kneighbors_graph().toarray() for points in (space, places)
+    ]
+    overlap = (graphs[0] * graphs[1]).sum(axis=1) / k
+    told = point_quality(space, places, neighbors=k)
+    assert told["row"].tolist() == list(range(90))
+    np.testing.assert_allclose(told["kept_share"], overlap, atol=1e-12)
+
+
+def test_what_each_point_lost_is_counted_by_loops(space: np.ndarray) -> None:
+    places, k = space[:, :2], 4
+
+    def order(points: np.ndarray, i: int) -> list[int]:
+        away = [float(np.linalg.norm(points[i] - other)) for other in points]
+        return [j for j in sorted(range(90), key=away.__getitem__) if j != i]
+
+    told = point_quality(space, places, neighbors=k)
+    for i in (0, 17, 89):
+        data, drawn = order(space, i), order(places, i)
+        too_far = sum(max(0, data.index(j) + 1 - k) for j in drawn[:k])
+        torn = sum(max(0, drawn.index(j) + 1 - k) for j in data[:k])
+        assert told.loc[i, ["intrusion", "extrusion"]].tolist() == [too_far, torn]
+
+
+def test_probes_of_a_sample_are_the_same_points_as_of_the_whole(space: np.ndarray) -> None:
+    whole = point_quality(space, space[:, :2])
+    few = point_quality(space, space[:, :2], most_probes=20)
+    assert len(few) == 20
+    np.testing.assert_allclose(few, whole.loc[few["row"]])
 
 
 def test_a_map_that_is_the_data_keeps_everything() -> None:
     points = np.random.default_rng(0).normal(size=(40, 2))
     quality = projection_quality(points, points)
-    assert (quality.trustworthiness, quality.kept_share) == (1.0, 1.0)
+    assert (quality.trustworthiness, quality.continuity, quality.kept_share) == (1.0, 1.0, 1.0)
 
 
 def test_a_sample_says_so_and_is_near_the_whole(space: np.ndarray) -> None:

@@ -47,19 +47,40 @@ def _strength(
     vectors = snapshot.vectors
     similarity = vectors[queries].astype(np.float64) @ vectors[candidates].astype(np.float64).T
     row, column, paired = _counterparts(snapshot.item_ids[queries], snapshot.item_ids[candidates])
-    labels = snapshot.labels
-    same = labels[queries, None] == np.where(labels[candidates] >= 0, labels[candidates], -2)[None, :]
-    same[row, column] = True
-    best = np.max(similarity, axis=1, keepdims=True, where=same, initial=-np.inf)
-    positives = ((similarity == best) & same).sum(axis=1)
+    right_row, right_column = _positives(snapshot.labels[queries], snapshot.labels[candidates], row, column)
+    right = similarity[right_row, right_column]
+    best = np.full(len(queries), -np.inf)
+    np.maximum.at(best, right_row, right)
+    positives = np.bincount(right_row[right == best[right_row]], minlength=len(queries))
     positive = np.full(len(queries), np.nan)
     positive[row] = similarity[row, column]
-    similarity[same] = -np.inf
-    above, tied = (similarity > best).sum(axis=1), (similarity == best).sum(axis=1)
-    rank = np.where(paired, 1.0 + above + tied / (1.0 + positives), np.nan)
+    similarity[right_row, right_column] = -np.inf
     hardest = similarity.max(axis=1)
+    above = np.count_nonzero(similarity > best[:, None], axis=1)
+    tied = np.count_nonzero(similarity == best[:, None], axis=1)
+    rank = np.where(paired, 1.0 + above + tied / (1.0 + positives), np.nan)
     margin = positive - np.where(np.isfinite(hardest), hardest, np.nan)
     return margin, rank
+
+
+def _positives(
+    labels: NDArray[np.int64],
+    others: NDArray[np.int64],
+    row: NDArray[np.int64],
+    column: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows and columns of the pairs that belong together: counterparts, and those of equal label."""
+    known = others[others >= 0]
+    if len(np.unique(known)) == len(known) and np.array_equal(labels[row], others[column]):
+        # whose labels meet are counterparts, but for queries without one
+        alone = np.setdiff1d(np.arange(len(labels)), row)
+        if not np.isin(labels[alone], known).any():
+            return row, column
+    # a query without a label has none in common with a candidate without one
+    same = labels[:, None] == np.where(others >= 0, others, -2)[None, :]
+    same[row, column] = True
+    found = np.nonzero(same)
+    return found[0], found[1]
 
 
 def _counterparts(

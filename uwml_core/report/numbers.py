@@ -144,11 +144,12 @@ def quality_note(quality: ProjectionQuality) -> str:
         return _("All points lie in one place.") if quality.neighbors else ""
     return _(
         "{kept} of each point's {k} nearest neighbors are among its {k} nearest on the map, "
-        "trustworthiness {trust} (n = {probes} of {points} points)"
+        "trustworthiness {trust}, continuity {continuity} (n = {probes} of {points} points)"
     ).format(
         kept=percent(quality.kept_share),
         k=quality.neighbors,
         trust=fixed(quality.trustworthiness, 3),
+        continuity=fixed(quality.continuity, 3),
         probes=f"{quality.probes:,}",
         points=f"{quality.points:,}",
     )
