@@ -336,7 +336,7 @@ def test_sheet_of_a_caption_query_is_this_markup() -> None:
     )  # fmt: skip
     image = '<img class="uw-thumb" alt="{}" src="data:image/webp;base64,d2VicA==">'
     assert sheet_html([entry], "?item={}".format) == (
-        '<div class="uw-sheet"><article class="uw-entry"><header><b style="color:#d55e00">t2i</b>'
+        '<div class="uw-sheet"><article class="uw-entry"><header><b style="--uw-direction:#d55e00">t2i</b>'
         '<span class="uw-muted">twice</span></header>'
         '<a href="?item=1" target="_self" title="a"><q class="uw-query uw-lines" dir="auto">a</q></a>'
         '<ul class="uw-answers">'

@@ -116,7 +116,7 @@ def rows_html(
 
 def _entry(entry: Entry, link: Link) -> str:
     name = html.escape(entry.direction)
-    mark = f'<b style="color:{html.escape(entry.color)}">{name}</b>'
+    mark = f'<b style="--uw-direction:{html.escape(entry.color)}">{name}</b>'
     head = f"<header>{mark}{element('span', entry.fact, 'uw-muted')}</header>"
     body = _asked_in_words(entry, link) if entry.asks_in_words else _asked_with_picture(entry, link)
     return f'<article class="uw-entry">{head}{body}</article>'

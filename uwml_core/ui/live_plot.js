@@ -61,7 +61,8 @@ async function glide(Plotly, host, figure, data) {
 
 async function draw(host, data) {
   host.style.height = data.height + "px"
-  host.setAttribute("role", "img")
+  // no image: it holds buttons
+  host.setAttribute("role", "figure")
   host.setAttribute("aria-label", data.title)
   const problem = host.querySelector(".uwml-plot-problem")
   try {
