@@ -27,6 +27,8 @@ from uwml_core.weighting import LOSS_PRESETS
         (["--config", "no.yaml"], "no.yaml cannot be read"),
         (["--resume", "no-run"], "resume='logs/no-run' is no folder"),
         (["--resume", ""], "--resume is empty; expected the folder of a run"),
+        (["--set", "train.resume=r", "--run-id", "a"], "resume='logs/r' is no folder"),
+        (["--run-id", "../a"], "run_id='../a' is no folder name"),
         (["--set", "data.path=emoji"], "emoji: is neither a file nor a shipped sample set"),
     ],
 )

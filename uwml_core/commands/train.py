@@ -29,6 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume", metavar="RUN", help="continue a run: its folder, or its id within run.root"
     )
+    parser.add_argument(
+        "--run-id", metavar="ID", help="folder name of the new run within run.root (default: from the time)"
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
@@ -41,9 +44,11 @@ def run(args: argparse.Namespace) -> int:
     from uwml_core.training import TrainingStopped, processes_of_torchrun, run_training
 
     config = _configuration(args)
+    if args.run_id is not None and config.train.resume is not None:
+        raise ValueError(f"--run-id={args.run_id} names a new run; leave it out to continue one")
     first = processes_of_torchrun().first
     try:
-        path = run_training(config, progress=not args.quiet)
+        path = run_training(config, run_id=args.run_id, progress=not args.quiet)
     except TrainingStopped as stopped:
         if first:
             print(f"Stopped after {stopped.step} steps, {_what_is_left(stopped)}", file=sys.stderr)

@@ -51,7 +51,7 @@ class RunLogger(SimilarityLog, SnapshotLog):
         config: ``UWMLConfig`` (stored under ``loss``), mapping or anything with ``to_dict``.
         seed: seed of the run.
         data_fingerprint: what ``log_items`` returned, or ``data_fingerprint`` computed.
-        parent: run id of the run that this one continues or copies weights from.
+        parent: run id of the run that this one continues, copies weights from or tries other settings of.
         resume_from_step: opens a new segment of an existing run; the first step that it will log.
         flush_seconds, flush_steps: a part is written at least that often.
         total_steps: optimizer steps planned.

@@ -9,7 +9,7 @@ from typing import Any
 from uwml_core.analysis.loss_settings import loss_config
 
 # Settings that earlier versions of the trainer lacked, and what they did.
-ADDED_LATER: Mapping[str, Any] = {"train.pairs_every": 1}
+ADDED_LATER: Mapping[str, Any] = {"data.pictures": None, "train.pairs_every": 1}
 SEED = "train.seed"
 ABSENT = "–"
 _BOOKKEEPING = ("run.", "train.resume")
