@@ -9,7 +9,7 @@ from uwml_core.weighting import LOSS_PRESETS, PARAMETERS, UWMLConfig, loss_prese
 
 def test_the_method_and_all_comparators_are_there() -> None:
     assert set(LOSS_PRESETS) == {
-        *("uwml", "infonce", "clip", "hard", "vse0", "vsepp", "siglip", "dcl", "hn_nce"),
+        *("uwml", "article_calm", "infonce", "clip", "hard", "vse0", "vsepp", "siglip", "dcl", "hn_nce"),
         *("wei2020_max", "wei2020_calibrated"),
     }
     assert {preset.config.base for preset in LOSS_PRESETS.values()} == set(PARAMETERS["base"].choices)
@@ -25,8 +25,9 @@ def test_each_has_a_title_a_formula_and_a_reference_in_one_line() -> None:
 
 def test_only_the_method_and_hard_weighting_have_weights() -> None:
     weighted = {name for name in LOSS_PRESETS if loss_preset(name).curve != "uniform"}
-    assert weighted == {"uwml", "hard"}
-    assert [name for name in LOSS_PRESETS if loss_preset(name).direction_mode != "off"] == ["uwml"]
+    assert weighted == {"uwml", "article_calm", "hard"}
+    adaptive = [name for name in LOSS_PRESETS if loss_preset(name).direction_mode != "off"]
+    assert adaptive == ["uwml", "article_calm"]
     assert loss_preset("uwml") == UWMLConfig()
 
 
@@ -48,5 +49,5 @@ def test_constants_are_those_of_the_source(name: str, settings: dict) -> None:
 def test_unknown_name_names_the_nearest_or_all() -> None:
     with pytest.raises(ValueError, match=r"preset='siglipp' is unknown; did you mean siglip\?"):
         loss_preset("siglipp")
-    with pytest.raises(ValueError, match="preset='x' is unknown; choose one of uwml, infonce, clip"):
+    with pytest.raises(ValueError, match="preset='x' is unknown; choose one of uwml, article_calm, infonce"):
         loss_preset("x")

@@ -45,7 +45,10 @@ def backward_in_chunks(
         wrapped: the same as it is called in training.
         chunks: the batch in order, in equal parts: arguments of the model.
     """
-    layers = [module for module in model.modules() if isinstance(module, SharedBatchNorm2d)]
+    # a frozen layer keeps the statistics that it has
+    layers = [
+        module for module in model.modules() if isinstance(module, SharedBatchNorm2d) and module.training
+    ]
     leaves: list[torch.Tensor] = []
 
     def loss_of(*embeddings: torch.Tensor) -> torch.Tensor:

@@ -25,6 +25,7 @@ SETTINGS: Mapping[str, Parameter] = {
     "train.weight_decay": Parameter(meaning="decoupled weight decay of AdamW", low=0.0),
     "train.gradient_clip": Parameter(meaning="largest gradient norm", low=0.0, low_open=True),
     "train.snapshot_items": Parameter(meaning="items of each split whose embeddings are kept", low=2),
+    "train.warmup_epochs": Parameter(meaning="first epochs, in which the backbones are frozen", low=0),
     "train.pairs_every": Parameter(meaning="each so many steps the log keeps the rows of all pairs", low=1),
 }
 _INTEGERS = frozenset(
@@ -34,11 +35,21 @@ _INTEGERS = frozenset(
         "train.epochs",
         "train.seed",
         "train.snapshot_items",
+        "train.warmup_epochs",
         "train.pairs_every",
     }
 )
 _OPTIONAL = frozenset(
-    {"data.only", "data.pictures", "train.gradient_clip", "train.resume", "run.name", "run.parent"}
+    {
+        "data.only",
+        "data.pictures",
+        "train.gradient_clip",
+        "train.init_from",
+        "train.warmup_epochs",
+        "train.resume",
+        "run.name",
+        "run.parent",
+    }
 )
 _TEXTS = frozenset(
     {
@@ -46,6 +57,7 @@ _TEXTS = frozenset(
         "data.only",
         "data.pictures",
         "data.split_column",
+        "train.init_from",
         "train.resume",
         "run.root",
         "run.name",
@@ -90,6 +102,8 @@ class ModelConfig:
 class OptimizationConfig:
     """How long and how fast; ``gradient_clip`` None clips nothing, ``resume`` continues a run.
 
+    ``init_from`` starts with the weights of another run; ``warmup_epochs`` of the epochs train the last
+    linear maps alone, None being 2 after ``init_from`` and 0 from scratch.
     ``snapshot_items`` of each split are followed: a snapshot takes 0.5 kB of disk an item at 128 numbers.
     ``pairs_every`` k keeps the rows of the pairs of each k-th step in the log; its rollups count every step.
     """
@@ -101,10 +115,17 @@ class OptimizationConfig:
     gradient_clip: float | None = 1.0
     snapshot_items: int = PROBES_PER_SPLIT
     pairs_every: int = 1
+    warmup_epochs: int | None = None
+    init_from: str | None = None
     resume: str | None = None
 
     def __post_init__(self) -> None:
         _check(self, "train")
+        if self.warmup_epochs is not None and self.warmup_epochs > self.epochs:
+            raise ValueError(
+                f"train.warmup_epochs={self.warmup_epochs} is more than train.epochs={self.epochs}; "
+                "expected at most as many"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

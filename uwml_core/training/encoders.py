@@ -6,6 +6,7 @@ Shapes: B rows, F frames, S picture size, D embedding size.
 from __future__ import annotations
 
 import math
+from typing import Self
 
 import torch
 from torch import nn
@@ -131,10 +132,35 @@ class TwoTower(nn.Module):
         features: numbers of a precomputed feature that stands for a picture; None for pictures.
     """
 
+    frozen = False
+
     def __init__(self, dim: int, features: int | None = None) -> None:
         super().__init__()
         self.pictures = SmallCNN(dim) if features is None else FeatureProjection(features, dim)
         self.texts = BagOfNgrams(dim)
+
+    def freeze(self, frozen: bool) -> None:
+        """Let only the last linear maps learn, or everything again.
+
+        What lies before them then keeps its weights, and its batch normalization its statistics.
+        """
+        self.frozen = frozen
+        for parameter in self._backbones().parameters():
+            parameter.requires_grad_(not frozen)
+        self.train(self.training)
+
+    def train(self, mode: bool = True) -> Self:
+        """As in ``nn.Module``; what is frozen stays as in evaluation."""
+        super().train(mode)
+        self._backbones().train(mode and not self.frozen)
+        return self
+
+    def _backbones(self) -> nn.ModuleList:
+        parts = [self.texts.bag]
+        # precomputed features are a backbone's already
+        if isinstance(self.pictures, SmallCNN):
+            parts.append(self.pictures.features)
+        return nn.ModuleList(parts)
 
     @property
     def device(self) -> torch.device:

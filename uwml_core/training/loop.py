@@ -115,6 +115,7 @@ class Trainer:
                 self._observe(bar, epoch=-1)
             self._stop_if_asked()
             while self.step < self.total_steps:
+                self._begin_phase()
                 self._one_step(bar)
                 if self.step % self.batches.steps_per_epoch == 0:
                     self._observe(bar, epoch=self.step // self.batches.steps_per_epoch - 1)
@@ -147,6 +148,20 @@ class Trainer:
         self.saved = self.step
         self.logger.log_event("checkpoint", f"saved after {self.step} steps", step=self.step - 1)
 
+    @property
+    def phase(self) -> str:
+        """``warmup`` while the backbones are frozen, then ``train``."""
+        warmup = (self.config.train.warmup_epochs or 0) * self.batches.steps_per_epoch
+        return "warmup" if self.step < warmup else "train"
+
+    def _begin_phase(self) -> None:
+        if self.model.frozen == (self.phase == "warmup"):
+            return
+        self.model.freeze(self.phase == "warmup")
+        # what is wrapped averages the gradients of the parameters that learned when it was made
+        self.encode = self.processes.wrapped(self.model)
+        self.encode.train()
+
     def _one_step(self, bar: Any) -> None:
         began = time.perf_counter()
         batch = self.batches.at(self.step)
@@ -167,7 +182,7 @@ class Trainer:
             captions=batch.captions,
             step=self.step,
             epoch=self.step // self.batches.steps_per_epoch,
-            phase="train",
+            phase=self.phase,
             learning_rate=rate,
             gradient_norm=norm,
             step_time_ms=(time.perf_counter() - began) * 1e3,

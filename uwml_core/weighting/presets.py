@@ -48,6 +48,18 @@ LOSS_PRESETS: Mapping[str, LossPreset] = {
         reference="this package; weights after " + _WEI,
         settings={"base": "infonce", "curve": "bell", "direction_mode": "adaptive"},
     ),
+    "article_calm": LossPreset(
+        title="UWML, calm",
+        formula="as uwml, t = 0.1, w_d smoothed by 0.95",
+        reference="this package",
+        settings={
+            "base": "infonce",
+            "curve": "bell",
+            "direction_mode": "adaptive",
+            "temperature": 0.1,
+            "smoothing": 0.95,
+        },
+    ),
     "infonce": LossPreset(
         title="InfoNCE",
         formula="log(1 + sum_j e^((s_j - s+) / t)), t fixed",
