@@ -1,0 +1,167 @@
+"""What the rules look at: the tables of one run as frames, each read once and only when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.compute as pc
+
+from uwml_core.analysis.diagnosis.thresholds import RECENT_PAIR_ROWS
+from uwml_core.analysis.loss_settings import loss_config
+from uwml_core.runlog.reader import Run
+from uwml_core.runlog.schema import STEPS
+from uwml_core.weighting import UWMLConfig
+
+# Beyond the schema's columns of ``steps``, what a loop may log of its own.
+OWN_COLUMNS = ("effective_batch_size",)
+
+
+class Frames:
+    """The tables of one run.
+
+    A rule is a pure function of this: the same frames give the same findings. Columns that no row holds a
+    value of are left out of ``steps``, so that ``logged`` answers for foreign runs, too.
+
+    Args:
+        directions, modalities: names of both.
+        config: the run's configuration; empty where unknown.
+        load: gives a frame by its name, one of the properties below.
+    """
+
+    def __init__(
+        self,
+        *,
+        directions: tuple[str, str],
+        modalities: tuple[str, str],
+        config: Mapping[str, Any],
+        load: Callable[[str], pd.DataFrame],
+    ) -> None:
+        self.directions, self.modalities, self.config, self._load = directions, modalities, config, load
+
+    @cached_property
+    def loss(self) -> UWMLConfig | None:
+        """Parameters of the loss; None of another program's run."""
+        return loss_config(self.config)
+
+    @cached_property
+    def steps(self) -> pd.DataFrame:
+        """Table ``steps`` in step order."""
+        return self._load("steps").dropna(axis="columns", how="all")
+
+    @cached_property
+    def evals(self) -> pd.DataFrame:
+        """Table ``evals``."""
+        return self._load("evals")
+
+    @cached_property
+    def events(self) -> pd.DataFrame:
+        """Table ``events``."""
+        return self._load("events")
+
+    @cached_property
+    def margins(self) -> pd.DataFrame:
+        """Histogram of margins by epoch and direction, ``Run.rollup("margins")``."""
+        return self._load("margins")
+
+    @cached_property
+    def item_statistics(self) -> pd.DataFrame:
+        """Statistics of items by window of epochs and direction, ``Run.rollup("items")``."""
+        return self._load("item_statistics")
+
+    @cached_property
+    def neighbors(self) -> pd.DataFrame:
+        """Nearest wrong candidate of each probe at each snapshot."""
+        return self._load("neighbors")
+
+    @cached_property
+    def snapshots(self) -> pd.DataFrame:
+        """The last two snapshots."""
+        return self._load("snapshots")
+
+    @cached_property
+    def pairs(self) -> pd.DataFrame:
+        """Rows of ``pairs`` of the newest steps, about ``RECENT_PAIR_ROWS`` at most."""
+        return self._load("pairs")
+
+    @cached_property
+    def items(self) -> pd.DataFrame:
+        """Items with label, split and captions; empty where they were not logged."""
+        return self._load("items")
+
+    def column(self, name: str) -> np.ndarray:
+        """A column of ``steps`` as float64, NaN throughout where it was not logged."""
+        if name not in self.steps:
+            return np.full(len(self.steps), np.nan)
+        return self.steps[name].to_numpy(dtype=np.float64, na_value=np.nan)
+
+    def logged(self, need: str) -> bool:
+        """Whether ``table.column`` holds any value; ``_d`` at its end stands for either direction."""
+        table, _, column = need.partition(".")
+        frame: pd.DataFrame = getattr(self, table)
+        names = [f"{column[:-2]}_{d}" for d in self.directions] if column.endswith("_d") else [column]
+        return any(name in frame and bool(frame[name].notna().any()) for name in names)
+
+
+def read_frames(run: Run) -> Frames:
+    """The tables of a run that is there, read lazily.
+
+    Raises:
+        SchemaTooNew: on reading, if a newer version wrote the run.
+    """
+    readers: Mapping[str, Callable[[Run], pd.DataFrame]] = {
+        "steps": _steps,
+        "evals": lambda run: run.frame("evals"),
+        "events": lambda run: run.frame("events"),
+        "margins": lambda run: run.rollup("margins").to_pandas(),
+        "item_statistics": lambda run: run.rollup("items").to_pandas(),
+        "neighbors": lambda run: run.frame("neighbors", filter=pc.field("rank") == 1),
+        "snapshots": _snapshots,
+        "pairs": _pairs,
+        "items": _items,
+    }
+    return Frames(
+        directions=run.directions,
+        modalities=run.modalities,
+        config=run.config,
+        load=lambda name: readers[name](run),
+    )
+
+
+def _steps(run: Run) -> pd.DataFrame:
+    names = [*STEPS.schema(run.directions).names, *OWN_COLUMNS]
+    frame: pd.DataFrame = run.table("steps", columns=names).to_pandas(split_blocks=True)
+    return frame
+
+
+def _last_step(run: Run, table: str) -> int:
+    parts = run.parts(table)
+    return max((part.last for part in parts), default=-1)
+
+
+def _pairs(run: Run) -> pd.DataFrame:
+    last = _last_step(run, "pairs")
+    batches = run.table("steps", columns=["batch_size"], steps=(last - 9, last))["batch_size"]
+    batch = pc.max(batches).as_py() or 128
+    first = max(0, last + 1 - max(1, RECENT_PAIR_ROWS // (2 * batch)))
+    rows = run.table("pairs", filter=pc.field("step") >= first, steps=(first, max(last, first)))
+    frame: pd.DataFrame = rows.to_pandas(split_blocks=True)
+    return frame
+
+
+def _snapshots(run: Run) -> pd.DataFrame:
+    steps = sorted({part.last for part in run.parts("snapshots")})[-2:]
+    if not steps:
+        return run.frame("snapshots", filter=pc.field("step") < -1)
+    rows = run.table("snapshots", filter=pc.field("step") >= steps[0], steps=(steps[0], steps[-1]))
+    frame: pd.DataFrame = rows.to_pandas()
+    return frame
+
+
+def _items(run: Run) -> pd.DataFrame:
+    columns = ["item_id", "label", "split", "captions"]
+    items = run.items(columns=columns)
+    return pd.DataFrame(columns=columns) if items is None else items
