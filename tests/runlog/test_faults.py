@@ -21,7 +21,8 @@ from tests.support.rollups import assert_rollups_equal_recount
 from tests.support.steps import a_step, eventually, log_batches, log_steps
 from uwml_core.runlog import jobs, joining, parts, runfile
 from uwml_core.runlog.buffer import RecordBuffer
-from uwml_core.runlog.jobs import Backlog, Job
+from uwml_core.runlog.jobs import Job
+from uwml_core.runlog.losses import lost_issues
 from uwml_core.runlog.reader import open_run
 from uwml_core.runlog.records import EventRecord
 from uwml_core.runlog.writer import RunInUseError, RunLogger, TelemetryError, TelemetryWarning
@@ -126,7 +127,57 @@ def test_disk_that_stays_full_is_told_at_the_end(tmp_path: Path, disk: FullDisk)
     log_steps(log, range(3))
     with pytest.warns(TelemetryWarning, match="part files could not be written: .*No space left"):
         log.close()
-    assert open_run(tmp_path / "run").status == "finished"
+    run = open_run(tmp_path / "run")
+    assert run.status == "finished"
+    assert [(issue.kind, issue.file, issue.steps) for issue in run.health()] == [
+        ("lost", "events", (2, 2)),
+        ("lost", "pairs", (0, 2)),
+        ("lost", "steps", (0, 2)),
+    ]
+    assert run.health()[1].message == "12 rows of pairs, steps 0 to 2 could not be written and are lost"
+
+
+def test_a_disk_that_is_full_to_the_end_is_told_in_the_run(small_disk: Path) -> None:
+    log = RunLogger(small_disk, "run", flush_seconds=0.02)
+    filler = small_disk / "filler"
+    log_batches(log, range(3))
+    assert log.flush()
+    fill(filler)
+    os.truncate(filler, filler.stat().st_size - 40_000)
+    # more than there is room for, while run.json and an event still fit
+    log_batches(log, range(3, 9), batch=2000)
+    with pytest.warns(TelemetryWarning, match="part files could not be written: .*No space left"):
+        log.close()
+    run = open_run(small_disk / "run")
+    assert run.status == "finished"
+    assert {(issue.kind, issue.file) for issue in run.health()} >= {("lost", "pairs"), ("lost", "steps")}
+    lost = next(issue for issue in run.health() if issue.file == "steps")
+    assert run.table("steps")["step"].to_pylist() == list(range(lost.steps[0]))
+    assert lost.steps[1] == 8
+    assert "the run ends; " in run.table("events")["message"].to_pylist()[-1]
+    assert_rollups_equal_recount(run)
+    assert not list(run.path.rglob(".*"))
+
+
+def test_steps_that_a_later_segment_does_again_are_not_lost(tmp_path: Path, disk: FullDisk) -> None:
+    log = RunLogger(tmp_path, "run")
+    log_steps(log, range(3))
+    with pytest.warns(TelemetryWarning, match="No space left"):
+        log.close()
+    disk.full = False
+    with RunLogger(tmp_path, "run", resume_from_step=0) as log:
+        log_steps(log, range(4))
+    run = open_run(tmp_path / "run")
+    assert run.table("steps")["step"].to_pylist() == list(range(4))
+    assert run.health() == ()
+
+
+def test_what_a_strange_run_file_says_of_losses_is_no_error() -> None:
+    entry = {"segment": 0, "table": "steps", "first": 1, "last": 2, "rows": 2}
+    for odd in (None, 3, "x", [3], [{"segment": 0}], [{**entry, "first": "1"}], [{**entry, "table": None}]):
+        assert lost_issues({"lost": odd}, {}) == []
+    assert len(lost_issues({"lost": [entry]}, {})) == 1
+    assert lost_issues({"lost": [entry]}, {0: 1}) == []
 
 
 def test_flush_says_when_it_did_not_work(tmp_path: Path, disk: FullDisk) -> None:
@@ -173,6 +224,55 @@ def test_logs_folder_that_vanishes_is_made_again(tmp_path: Path) -> None:
     assert (told[1][0], told[1][1]) == ("error", "the run's folder had vanished, and steps up to 2 with it")
 
 
+@pytest.mark.parametrize("gone", ["logs", "logs/run"])
+def test_rollups_leave_out_the_steps_that_vanished(tmp_path: Path, gone: str) -> None:
+    log = RunLogger(tmp_path / "logs", "run", flush_seconds=3600, flush_steps=2)
+    log_batches(log, range(8), per_epoch=100)
+    thread = log._session._thread
+    assert eventually(lambda: open_run(log.path).table("steps").num_rows == 8 and not thread.unwritten)
+    shutil.rmtree(tmp_path / gone)
+
+    def train() -> None:
+        log_batches(log, range(8, 30), per_epoch=100)
+        assert eventually(log.flush)
+
+    with pytest.warns(TelemetryWarning, match="No such file"):
+        train()
+    log_batches(log, range(30, 40), per_epoch=100)
+    log.close()
+    run = open_run(tmp_path / "logs" / "run")
+    assert run.table("steps")["step"].to_pylist() == list(range(8, 40))
+    assert_rollups_equal_recount(run)
+
+
+def test_a_join_that_a_full_disk_interrupts_leaves_nothing_behind(
+    tmp_path: Path, disk: FullDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk.full = False
+    monkeypatch.setattr("uwml_core.runlog.compactor.FAN_IN", 2)
+    entered, may_end = threading.Event(), threading.Event()
+
+    def slow(path: Path) -> None:
+        entered.set()
+        may_end.wait(60)
+
+    monkeypatch.setattr(joining, "_to_disk", slow)
+    log = RunLogger(tmp_path, "run", flush_seconds=3600, flush_steps=2)
+    for first in (0, 2):
+        log_batches(log, range(first, first + 2), per_epoch=100)
+        assert log.flush()
+    assert eventually(entered.is_set)
+    assert list(log.path.rglob(".*"))
+    disk.full = True
+    log_batches(log, range(4, 6), per_epoch=100)
+    assert eventually(lambda: not list(log.path.rglob(".*")))
+    may_end.set()
+    with pytest.warns(TelemetryWarning, match="No space left"):
+        log.close()
+    assert not list(log.path.rglob(".*"))
+    assert open_run(log.path).table("steps")["step"].to_pylist() == list(range(4))
+
+
 def test_logs_folder_that_cannot_be_made_again_costs_what_memory_cannot_hold(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,10 +310,14 @@ def test_slow_disk_costs_nothing_but_time(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_full_disk_loses_no_rollup(tmp_path: Path, disk: FullDisk) -> None:
     log = RunLogger(tmp_path, "run", flush_seconds=0.02)
-    log_batches(log, range(20))
-    assert eventually(lambda: disk.failures > 2)
-    with pytest.warns(TelemetryWarning, match="No space left"):
+
+    def train() -> None:
+        log_batches(log, range(20))
+        assert eventually(lambda: disk.failures > 2)
         log_batches(log, range(20, 30))
+
+    with pytest.warns(TelemetryWarning, match="No space left"):
+        train()
     disk.full = False
     log.close()
     run = open_run(tmp_path / "run")
@@ -421,11 +525,11 @@ def test_stall_becomes_an_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_backlog_gives_up_the_oldest_parts_when_memory_is_short(tmp_path: Path, disk: FullDisk) -> None:
     log = RunLogger(tmp_path, "run", flush_seconds=0.01)
-    log._session._thread._backlog = Backlog(limit_bytes=20_000)
+    log._session._thread._backlog._limit_bytes = 20_000
 
     def train() -> None:
         for step in range(12):
-            log_steps(log, [step], batch=16)
+            log_batches(log, [step], batch=16)
             log.flush()
 
     with pytest.warns(TelemetryWarning, match="No space left"):
@@ -440,8 +544,13 @@ def test_backlog_gives_up_the_oldest_parts_when_memory_is_short(tmp_path: Path, 
     assert steps[-1] == 11
     last = run.table("events").to_pylist()[-1]
     assert last["level"] == "warning"
-    assert "part files found no room in memory and are lost" in last["message"]
+    assert "rows of pairs, steps 0 to" in last["message"]
+    assert "found no room in memory and are lost" in last["message"]
     assert json.loads(last["data"])["lost"]
+    told = {issue.file: issue for issue in run.health()}
+    assert {issue.kind for issue in told.values()} == {"lost"}
+    assert told["steps"].steps == (0, steps[0] - 1)
+    assert_rollups_equal_recount(run)
 
 
 def test_failed_write_leaves_no_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from uwml_core.report.content import Section
 from uwml_core.report.markup import Html, notes, table, tag
 from uwml_core.report.source import Source
 from uwml_core.runlog.notes import Note, read_notes
+from uwml_core.runlog.reader import HealthIssue
 from uwml_core.runlog.schema import TABLES
 
 _MOST_ISSUES = 50
@@ -56,8 +57,10 @@ def configuration_section(source: Source) -> Section:
 
 
 def health_section(source: Source) -> Section:
-    """Rows per table, and files that were skipped with the reason."""
+    """Rows per table, files that were skipped with the reason, and what could not be written."""
     run, issues = source.run, source.run.health()
+    skipped = [issue for issue in issues if issue.steps is None]
+    lost = [issue for issue in issues if issue.steps is not None]
     parts = {name: run.parts(name) for name in TABLES}
     rows = [[_("Table"), _("Files"), _("Bytes")]]
     rows += [
@@ -65,14 +68,15 @@ def health_section(source: Source) -> Section:
         for name, found in parts.items()
         if found
     ]
-    skipped = ngettext("{n} file was skipped:", "{n} files were skipped:", len(issues)).format(n=len(issues))
-    told = [tag("p", skipped)] if issues else [tag("p", _("Every file could be read."))]
-    listed = [tag("li", issue.message) for issue in issues[:_MOST_ISSUES]]
-    return Section(
-        key="health",
-        title=_("Files of the run"),
-        blocks=[*told, *([tag("ul", *listed)] if listed else []), table(rows)],
-    )
+    head = ngettext("{n} file was skipped:", "{n} files were skipped:", len(skipped)).format(n=len(skipped))
+    told = _listed(head, skipped) if skipped else [tag("p", _("Every file could be read."))]
+    told += _listed(_("The log could not write everything:"), lost)
+    return Section(key="health", title=_("Files of the run"), blocks=[*told, table(rows)])
+
+
+def _listed(head: str, issues: list[HealthIssue]) -> list[Html]:
+    lines = [tag("li", issue.message) for issue in issues[:_MOST_ISSUES]]
+    return [tag("p", head), tag("ul", *lines)] if lines else []
 
 
 def notes_section(source: Source, titles: dict[str, str]) -> Section | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,7 +44,7 @@ class Compactor:
     def __init__(self, run: Path, segment: int, rank: int, directions: Directions) -> None:
         self._run, self._segment, self._rank, self._directions = run, segment, rank, directions
         self._files: dict[str, list[_File]] = {table: [] for table in COMPACTED}
-        self._task: Iterator[None] | None = None
+        self._task: Generator[None, None, None] | None = None
         self._few = _NONE
 
     def written(self, job: Job) -> None:
@@ -60,7 +60,13 @@ class Compactor:
 
     def forget(self) -> None:
         """All files are gone."""
+        self.leave_off()
         self._files = {table: [] for table in COMPACTED}
+
+    def leave_off(self) -> None:
+        """Delete what a join has written so far; it begins anew when its turn comes."""
+        if self._task is not None:
+            self._task.close()
         self._task = None
 
     def end_epoch(self) -> None:
@@ -87,7 +93,7 @@ class Compactor:
             self._task = None
         return True
 
-    def _next_task(self) -> Iterator[None] | None:
+    def _next_task(self) -> Generator[None, None, None] | None:
         for table, files in self._files.items():
             # the last file of a rollup may still grow
             closed = files[:-1] if table.startswith("rollups/") and self._few < _ALL else files
@@ -105,14 +111,14 @@ class Compactor:
             start += len(group)
         return []
 
-    def _joined(self, table: str, files: list[_File], group: list[_File]) -> Iterator[None]:
+    def _joined(self, table: str, files: list[_File], group: list[_File]) -> Generator[None, None, None]:
         place, level = files.index(group[0]), max(file.level for file in group) + 1
         if self._few == _ALL:
             level = _DONE
         names = [file.name for file in group]
         try:
             rows = yield from join_parts(self._run / table, names, TABLES[table], self._directions)
-        except BaseException:
+        except Exception:
             # once is enough: the command may do it later
             for file in group:
                 file.level = _DONE

@@ -46,19 +46,23 @@ def _folder(run: Path, table: str) -> Path:
 
 
 class Backlog:
-    """Jobs that wait for the disk, at most ``limit_bytes`` of them; the oldest make room."""
+    """Jobs that wait for the disk, at most ``limit_bytes`` of them; the oldest make room.
 
-    def __init__(self, limit_bytes: int = 64 * 2**20) -> None:
+    Args:
+        lose: is told of each job that had to make room.
+        limit_bytes: that the jobs may take.
+    """
+
+    def __init__(self, lose: Callable[[Job], None], limit_bytes: int = 64 * 2**20) -> None:
         self._jobs: deque[Job] = deque()
         self._limit_bytes = limit_bytes
-        self.lost: list[tuple[str, int, int]] = []
+        self._lose = lose
 
     def add(self, jobs: Iterable[Job]) -> None:
-        """Append jobs, and note in ``lost`` (table, first, last) what had to make room."""
+        """Append jobs."""
         self._jobs.extend(jobs)
         while len(self._jobs) > 1 and sum(job.data.nbytes for job in self._jobs) > self._limit_bytes:
-            job = self._jobs.popleft()
-            self.lost.append((job.table, job.first, job.last))
+            self._lose(self._jobs.popleft())
 
     def write(self, run: Path, segment: int, written: Callable[[Job], None]) -> None:
         """Write everything that waits, oldest first, and tell of each.
@@ -69,6 +73,12 @@ class Backlog:
         while self._jobs:
             self._jobs[0].write(run, segment)
             written(self._jobs.popleft())
+
+    def give_up(self, given_up: Callable[[Job], bool]) -> list[Job]:
+        """Take out the jobs of which a function says so."""
+        taken = [job for job in self._jobs if given_up(job)]
+        self._jobs = deque(job for job in self._jobs if not given_up(job))
+        return taken
 
     def __len__(self) -> int:
         return len(self._jobs)

@@ -48,16 +48,18 @@ class HealthIssue:
 
     Attributes:
         file: path relative to the run's folder.
-        kind: ``torn`` (cut off), ``foreign`` (not ours), ``unreadable``, ``run_file`` or ``remote``
-            (out of reach; ``file`` is the place then).
+        kind: ``torn`` (cut off), ``foreign`` (not ours), ``unreadable``, ``run_file``, ``lost`` (never
+            written; ``file`` is the table then) or ``remote`` (out of reach; ``file`` is the place then).
         message: one sentence.
         since: of a remote place that is out of reach, when it was read last (UTC); None where it never was.
+        steps: of lost rows, the first and the last step.
     """
 
     file: str
     kind: str
     message: str
     since: str | None = None
+    steps: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,10 @@ class RankJobMaker:
 
     def __init__(self, segment: int, rank: int, directions: tuple[str, str], pairs_every: int = 1) -> None:
         self.segment, self.rank, self.directions = segment, rank, directions
+        # of thinned pairs nobody can count the rollups again
+        self.thinned = pairs_every > 1
         self._pairs = PairJobs(segment, rank, directions, pairs_every)
-        self.cut = self._pairs.cut
+        self.cut, self.begin_anew = self._pairs.cut, self._pairs.begin_anew
 
     @property
     def epoch(self) -> int | None:
@@ -153,6 +155,10 @@ class PairJobs:
     def cut(self) -> list[Job]:
         """End the stretch of steps that the rollups count together."""
         return self._as_jobs(self._rollups.cut())
+
+    def begin_anew(self) -> None:
+        """Count what comes as a stretch of its own, and leave what was counted and not written uncounted."""
+        self._rollups.begin_anew()
 
     def _as_jobs(self, files: Iterable[Counted]) -> list[Job]:
         return [Job(**file._asdict(), rank=self._rank) for file in files]

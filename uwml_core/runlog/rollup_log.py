@@ -81,9 +81,13 @@ class RollupLog:
     def cut(self) -> list[Counted]:
         """End the stretch; its files, unless they are written."""
         files = [] if self._first is None or self._written == self._last else self._files()
+        self.begin_anew()
+        return files
+
+    def begin_anew(self) -> None:
+        """Leave the stretch without writing it."""
         self._parts = {name: [] for name in ROLLUPS}
         self._first = self._written = None
-        return files
 
     def _files(self) -> list[Counted]:
         files = []

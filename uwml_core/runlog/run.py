@@ -24,6 +24,7 @@ from uwml_core.runlog.listing import (
     list_table,
     stamp,
 )
+from uwml_core.runlog.losses import lost_issues
 from uwml_core.runlog.rollup_reading import read_rollup
 from uwml_core.runlog.scan import Limited, extra_field, retrying, scan, scan_in_order
 from uwml_core.runlog.schema import ITEMS, TABLES
@@ -218,8 +219,12 @@ class Run(DescribedRun):
         return None
 
     def health(self) -> tuple[HealthIssue, ...]:
-        """Everything that is wrong with the files; reads each footer once. Of a remote run those at hand."""
+        """Everything that is wrong with the files, and rows that never came to be in one.
+
+        Reads each footer once. Of a remote run those at hand.
+        """
         issues = [self._info.issue] if self._info.issue else []
+        issues += lost_issues(self.info, self._info.limits())
         for table in TABLES:
             listing = self._at_hand(table)
             broken = [part for part in listing.parts if check_footer(part)]

@@ -12,6 +12,7 @@ from typing import Any
 from uwml_core.runlog.buffer import RecordBuffer
 from uwml_core.runlog.compactor import Compactor
 from uwml_core.runlog.jobs import Backlog, Job
+from uwml_core.runlog.losses import Lost, add_losses, joined_losses, lost_rows
 from uwml_core.runlog.makers import JobMaker, RankJobMaker
 from uwml_core.runlog.records import EventRecord, Record
 from uwml_core.runlog.runfile import RunFile
@@ -55,7 +56,9 @@ class WriterThread(threading.Thread):
         super().__init__(name="uwml-runlog", daemon=True)
         self._buffer, self._maker, self._runfile = buffer, maker, runfile
         self._flush_seconds, self._restore, self._last_step = flush_seconds, restore, last_step
-        self._backlog = Backlog()
+        self._backlog = Backlog(self._lose)
+        # what was lost since an event said so
+        self._lost: list[Lost] = []
         self._request = 0
         self._reached: int | None = None
         self._epoch: int | None = None
@@ -89,12 +92,17 @@ class WriterThread(threading.Thread):
         """Write the rest, stop and set the status; for the training thread, once."""
         self._buffer.close()
         self.join()
+        unwritten = self.unwritten
+        if unwritten:
+            self._give_up()
         self._save(status=status)
         self._compactor.finish()
         while self._join_files():
             pass
+        self._compactor.leave_off()
         if self._failing is not None:
-            self.problem = Problem(f"{self.unwritten} part files could not be written", self._failing)
+            what = f"{unwritten} part files" if unwritten else "run.json"
+            self.problem = Problem(f"{what} could not be written", self._failing)
 
     @property
     def unwritten(self) -> int:
@@ -161,6 +169,8 @@ class WriterThread(threading.Thread):
 
     def _fail(self, error: Exception) -> None:
         if self._failing is None:
+            # makes room on a full disk
+            self._compactor.leave_off()
             self._report("the run log cannot be written, training goes on and the log tries again", error)
         self._failing = error
 
@@ -172,17 +182,54 @@ class WriterThread(threading.Thread):
         if self._failing is None:
             return
         self._failing = None
-        lost, self._backlog.lost = self._backlog.lost, []
-        tail = f"; {len(lost)} part files found no room in memory and are lost" if lost else ""
+        lost = self._settle_losses()
+        found = ", ".join(map(str, lost))
+        tail = f"; {found} found no room in memory and are lost" if lost else ""
         self._note("warning" if lost else "info", f"the run log is written again{tail}", lost=lost)
+
+    def _lose(self, job: Job) -> None:
+        # rollups are counted again from the pairs, where those are all there
+        if self._maker.thinned or not job.table.startswith("rollups/"):
+            self._lost.append(lost_rows(self._maker.segment, job))
+        if job.table == "pairs":
+            self._count_anew()
+
+    def _count_anew(self) -> None:
+        """Write no rollup that counts rows which are gone; readers count those that are not."""
+        if not self._maker.thinned:
+            self._backlog.give_up(lambda job: job.table.startswith("rollups/"))
+            self._maker.begin_anew()
+
+    def _settle_losses(self) -> list[Lost]:
+        """Note in run.json, for its next save, what was lost since the last time."""
+        lost, self._lost = joined_losses(self._lost), []
+        if lost:
+            add_losses(self._runfile.content, lost)
+        return lost
+
+    def _give_up(self) -> None:
+        """What waits is lost, but for events: they are small, and may find room."""
+        for job in self._backlog.give_up(lambda job: job.table != "events"):
+            self._lose(job)
+        if lost := self._settle_losses():
+            self._note("error", f"the run ends; {', '.join(map(str, lost))} are lost", lost=lost)
+        try:
+            self._backlog.add(self._maker.jobs(self._events))
+            self._backlog.write(self._runfile.folder, self._maker.segment, self._written)
+        except Exception as error:
+            self._failing = error
+        for job in self._backlog.give_up(lambda job: True):
+            self._lose(job)
+        self._settle_losses()
 
     def _written(self, job: Job) -> None:
         self._compactor.written(job)
-        if job.table == "steps":
+        if job.table in {"steps", "pairs"}:
             self._reached = job.last
 
     def _note_vanished(self) -> None:
         self._compactor.forget()
+        self._count_anew()
         lost = f", and steps up to {self._reached} with it" if self._reached is not None else ""
         self._note("error", f"the run's folder had vanished{lost}", lost_up_to=self._reached)
 
