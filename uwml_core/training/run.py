@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from uwml_core.data import PairDataset, open_data
 from uwml_core.losses import UWMLLoss
@@ -20,16 +17,25 @@ from uwml_core.training.checkpoint import Checkpoint, load_checkpoint
 from uwml_core.training.config import DataConfig, OptimizationConfig, TrainConfig
 from uwml_core.training.distributed import Processes, processes_of_torchrun
 from uwml_core.training.encoders import TwoTower, build_model
+from uwml_core.training.intervention import Intervention
 from uwml_core.training.loop import Trainer, build_optimizer
 from uwml_core.training.observer import Bystander, Observer
 from uwml_core.training.stop import StopRequest
+from uwml_core.training.threads import one_thread
 from uwml_core.weighting import UWMLConfig
 
+_NOTHING = Intervention()
 # Settings that may differ at a resume: they say where the run lies, not what it computes.
 _FREE_AT_RESUME = frozenset({"train.resume", "run.root", "run.name", "run.parent"})
 
 
-def run_training(config: TrainConfig, *, run_id: str | None = None, progress: bool = True) -> Path:
+def run_training(
+    config: TrainConfig,
+    *,
+    run_id: str | None = None,
+    progress: bool = True,
+    intervention: Intervention = _NOTHING,
+) -> Path:
     """Train, log, and return the run's folder.
 
     One thread computes: the encoders are too small for more. The same configuration gives the same
@@ -39,6 +45,7 @@ def run_training(config: TrainConfig, *, run_id: str | None = None, progress: bo
         config: what to do; with ``train.resume`` its other settings must be those of the run.
         run_id: folder name of a new run; made from the time when None.
         progress: show a bar on standard error.
+        intervention: what an experiment changes in the data or the trainer.
 
     Returns:
         Folder of the run, whose status is then ``finished``.
@@ -49,9 +56,9 @@ def run_training(config: TrainConfig, *, run_id: str | None = None, progress: bo
         TrainingStopped: after SIGINT or SIGTERM, once a checkpoint was tried; status ``stopped``.
         OSError: if the logs folder cannot be written.
     """
-    with _one_thread(), processes_of_torchrun() as processes:
+    with one_thread(), processes_of_torchrun() as processes:
         run, checkpoint = _earlier(config)
-        dataset = load_data(config.data)
+        dataset = intervention.data(load_data(config.data))
         batches = BatchSource(
             Corpus(dataset),
             dataset.rows("train"),
@@ -68,6 +75,7 @@ def run_training(config: TrainConfig, *, run_id: str | None = None, progress: bo
             trainer = _trainer(
                 config, dataset, batches=batches, processes=processes, logger=logger, stop=stop
             )
+            intervention.trainer(trainer)
             if checkpoint is not None:
                 trainer.restore(checkpoint)
             trainer.run(progress=progress and processes.first)
@@ -288,13 +296,3 @@ def _log_items(logger: RunLogger, dataset: PairDataset) -> None:
 def _tell(logger: RunLogger, kind: str, message: str) -> None:
     logger.log_event(kind, message, level="warning")
     warnings.warn(message, stacklevel=3)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
