@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import json
 from collections.abc import Callable
@@ -10,10 +11,14 @@ from typing import Any
 
 import pytest
 import streamlit as st
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
+from streamlit.util import calc_hash
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
 RUNS = "pages/watch/runs.py"
+# reads the metadata of every installed package, which stay the same and take longer than a page
+SCAN = functools.cache(manifest_scanner.scan_component_manifests)
 
 
 class Opened:
@@ -58,13 +63,13 @@ def open_page(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Opened]:
         app = AppTest.from_file(str(APP), default_timeout=60)
         for name, value in query.items():
             app.query_params[name] = value
-        app.run()
         if page != RUNS:
-            for name, value in query.items():
-                app.query_params[name] = value
-            app.switch_page(page).run()
+            # what an address that names the page asks for: nothing is drawn before it
+            app._page_hash = calc_hash(Path(page).stem)
+        app.run()
         return Opened(app)
 
+    monkeypatch.setattr(manifest_scanner, "scan_component_manifests", SCAN)
     st.cache_data.clear()
     st.cache_resource.clear()
     return open_
