@@ -2,7 +2,6 @@ import streamlit as st
 
 from uwml_core import ui
 from uwml_core.analysis.map_headline import map_headline
-from uwml_core.analysis.neighbors_across import neighbors_across
 from uwml_core.i18n import _
 from uwml_core.runlog.reader import Run
 
@@ -17,20 +16,28 @@ def body(run: Run) -> None:
     left, right = st.container(key="map-and-item").columns([5, 3], gap="small")
     with left:
         step = ui.moment_player(ui.moments_of(run))
-    snapshot, item = ui.snapshot(run, step), ui.chosen_item()
+    snapshot = ui.snapshot(run, step)
     modalities = snapshot.named(run.modalities)
-    with right:
-        with st.container(border=True, key="card-controls", gap="small"):
-            layout = ui.layout_choice(run, step)
-            view = ui.map_controls(run, snapshot)
-        points = ui.map_points(run, step, layout.frame, layout.name)
-        neighbors = neighbors_across(snapshot, modalities, -1 if item is None else item)
-        ui.point_card(run, item, points, neighbors)
+    with left:
+        ui.map_statements(run, snapshot)
+    with right, st.container(border=True, key="card-controls", gap="small"):
+        layout = ui.layout_choice(run, step)
+        view = ui.map_controls(snapshot)
+    points = ui.map_points(run, step, layout.frame, layout.name, ranked=view.ranked)
+    shown = ui.colored_points(run, snapshot, points, layout, view)
     with left:
         quality = ui.map_quality(run, step, layout.frame, layout.name)
-        ui.map_card(points, layout, view, item, quality, modalities=modalities, theme=theme)
-        with st.container(key="below-the-item"):
-            ui.gap_card(gaps, step, modalities=modalities, theme=theme, rest=rest)
+        ui.map_card(shown, layout, view, quality, modalities=modalities, theme=theme)
+    with right:
+        ui.map_reading(
+            ui.Reading(
+                run=run, snapshot=snapshot, layout=layout, shown=shown, view=view, modalities=modalities,
+                theme=theme,
+            )
+        )  # fmt: skip
+    with left, st.container(key="below-the-item"):
+        ui.gap_card(gaps, step, modalities=modalities, theme=theme, rest=rest)
+    ui.await_later()
 
 
 ui.follow(run, body, every=ui.play_interval())

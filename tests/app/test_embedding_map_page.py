@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import json
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,12 +20,14 @@ from uwml_core.projection.job import project
 from uwml_core.projection.parameters import ProjectionParameters, chain_keys
 from uwml_core.runlog.projections import find_projection, projection_path, write_projection
 from uwml_core.runlog.reader import open_run
-from uwml_core.ui import player
+from uwml_core.runlog.writer import RunLogger
+from uwml_core.ui import map_told, player
 from uwml_core.ui import projection as queue_module
 from uwml_core.ui.projection import Job, ProjectionQueue
 
 MAP = "pages/explain/embedding_map.py"
 TITLE = "Map of image (circles) and text (diamonds)"
+BROKEN = np.where(np.arange(6)[:, None] < 2, np.nan, pair_vectors(6)[0])
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +37,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_run(folder, run_id="none", steps=10, epochs=1, without=("snapshots",))
     make_run(folder, run_id="clips", steps=20, epochs=2, directions=("v2t", "t2v"))
     # the newest: the simulated browser forgets the choice of run when a page starts over
-    make_run(folder, run_id="a", steps=60, epochs=3, items=48)
+    make_run(folder, run_id="a", steps=60, epochs=3, items=48, phases=("warmup", "train"))
     return folder
 
 
@@ -53,8 +58,28 @@ def count(opened: Any) -> int:
     return sum(len(numbers(trace["x"])) for trace in opened.charts()[TITLE]["data"][:2])
 
 
+def over(opened: Any) -> dict[str, Any]:
+    """What lies over the map: traces, chosen points per trace of the map, whether the others step back."""
+    found = [
+        json.loads(element.proto.json)
+        for element in opened.app.get("bidi_component")
+        if element.proto.component_name == "uwml_map_overlay"
+    ]
+    assert [data["name"] for data in found] == ["map"]
+    return json.loads(found[0]["source"])  # type: ignore[no-any-return]
+
+
 def names(opened: Any) -> list[str]:
-    return [trace.get("name", "") for trace in opened.charts()[TITLE]["data"]]
+    drawn = [*opened.charts()[TITLE]["data"], *over(opened)["traces"]]
+    return [trace.get("name", "") for trace in drawn]
+
+
+def area_around(opened: Any) -> str:
+    """A box around all points that are shown, as the address has it."""
+    traces = opened.charts()[TITLE]["data"][:2]
+    x, y = (np.concatenate([numbers(trace[axis]) for trace in traces]) for axis in "xy")
+    left, right, bottom, top = x.min() - 1, x.max() + 1, y.min() - 1, y.max() + 1
+    return "_".join(f"{value:.4g}" for value in (left, bottom, right, bottom, right, top, left, top))
 
 
 def test_page_shows_both_modalities_at_once_by_pca(opened: Any) -> None:
@@ -110,7 +135,15 @@ def test_pause_stays_where_it_is(opened: Any, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize(
     ("color", "word"),
-    [("modality", "image"), ("group", "flags & signs"), ("margin", "misaligned"), ("rank", "rank 2 to 5")],
+    [
+        ("modality", "image"),
+        ("group", "flags & signs"),
+        ("margin", "misaligned"),
+        ("rank", "rank 2 to 5"),
+        ("weight", "weight 0.5–1"),
+        ("phase", "warmup"),
+        ("kept", "kept ≥ 75 %"),
+    ],
 )
 def test_colour_by_tells_what_the_colours_mean(opened: Any, color: str, word: str) -> None:
     opened.app.selectbox(key="color").set_value(color).run()
@@ -126,15 +159,101 @@ def test_split_leaves_the_other_points_out(opened: Any) -> None:
 
 
 def test_links_join_the_worst_pairs(opened: Any) -> None:
-    opened.app.toggle(key="links").set_value(True).run()
+    opened.app.selectbox(key="links").set_value("worst").run()
     assert names(opened) == ["image", "text", "pairs"]
-    assert len(numbers(opened.charts()[TITLE]["data"][2]["x"])) == 3 * 40
+    assert len(numbers(over(opened)["traces"][0]["x"])) == 3 * 40
+    assert opened.app.query_params["links"] in ("worst", ["worst"])
+    opened.app.selectbox(key="links").set_value("selection").run()
+    assert names(opened) == ["image", "text"]
+    assert "No points are selected" in opened.text
+
+
+def test_area_of_the_address_selects_its_points(
+    open_page: Callable[..., Any], logs: Path, opened: Any
+) -> None:
+    area = area_around(opened)
+    page = open_page(MAP, logs, run="a", area=area, area_at="59", links="selection", trails="true")
+    assert not page.failures
+    assert "Selected points: 96" in page.text
+    assert names(page) == ["image", "text", "pairs", "trails", "trails"]
+    chosen = [np.frombuffer(base64.b64decode(rows["bdata"]), "<i4") for rows in over(page)["chosen"]]
+    assert [rows.tolist() for rows in chosen] == [list(range(48))] * 2
+    table = page.markup.split('<table class="uw-table">')[1].split("</table>")[0]
+    assert [cell in table for cell in (">image<", ">text<", ">Both<", ">96<", ">48<")] == [True] * 5
+    assert "of all" in page.text
+    assert len(page.app.dataframe[0].value) == 96
+    assert page.markup.count('class="uw-thumb"') >= 40
+    page.app.button(key="clear-selection").click().run()
+    assert "Draw around points" in page.text
+    assert "area" not in page.app.query_params
+
+
+def test_selected_points_stay_selected_at_another_snapshot(
+    open_page: Callable[..., Any], logs: Path, opened: Any
+) -> None:
+    trace = opened.charts()[TITLE]["data"][0]
+    x, y = float(numbers(trace["x"])[7]), float(numbers(trace["y"])[7])
+    r = 1e-3
+    area = "_".join(str(value) for value in (x - r, y - r, x + r, y - r, x + r, y + r, x - r, y + r))
+    page = open_page(MAP, logs, run="a", area=area, area_at="59", moment="19")
+    assert "Selected points: 1" in page.text
+    chosen = [np.frombuffer(base64.b64decode(rows["bdata"]), "<i4").tolist() for rows in over(page)["chosen"]]
+    assert chosen == [[7], []]
+
+
+@pytest.mark.parametrize("area", ["x", "nan_0_1_1_0_1", "<script>"])
+def test_area_that_is_none_selects_nothing(open_page: Callable[..., Any], logs: Path, area: str) -> None:
+    page = open_page(MAP, logs, run="a", area=area, area_at="59")
+    assert not page.failures
+    assert "Draw around points" in page.text
+
+
+def test_trail_leads_from_the_first_snapshot_to_the_shown_one(
+    open_page: Callable[..., Any], logs: Path
+) -> None:
+    page = open_page(MAP, logs, run="a", item="7", trails="true")
+    trails = [trace for trace in over(page)["traces"] if trace["name"] == "trails"]
+    assert [len(numbers(trace["x"])) for trace in trails] == [3 * 2, 3 * 2]
+    page.app.toggle(key="trails").set_value(False).run()
+    assert "trails" not in names(page)
+
+
+def held(release: threading.Event, work: Callable[..., Any]) -> Callable[..., Any]:
+    def wait(*given: Any, **named: Any) -> Any:
+        release.wait(60)
+        return work(*given, **named)
+
+    return wait
+
+
+def test_large_snapshot_shows_its_points_before_it_is_compared(
+    open_page: Callable[..., Any], logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(map_told, "AT_ONCE_POINTS", 10)
+    release = threading.Event()
+    monkeypatch.setattr(map_told, "pair_strength", held(release, map_told.pair_strength))
+    monkeypatch.setattr(map_told, "projection_quality", held(release, map_told.projection_quality))
+    page = open_page(MAP, logs, run="a", moment="39", item="7", color="margin", method="pca")
+    assert count(page) == 96
+    assert "Margins and ranks are being computed" in page.text
+    assert "quality is being computed" in page.text
+    # of the chosen item alone they are known at once
+    assert "image: margin" in page.text
+    release.set()
+    for _attempt in range(600):
+        page.app.run()
+        if "being computed" not in page.text:
+            break
+        time.sleep(0.05)
+    assert "being computed" not in page.text
+    assert "trustworthiness" in page.text
 
 
 def test_search_rings_what_it_finds_and_shows_one(opened: Any) -> None:
     opened.app.text_input(key="find").set_value("THING 7,").run()
     assert "1 of 48 items match" in opened.text
     assert names(opened) == ["image", "text", "highlighted"]
+    assert over(opened)["quiet"]
     opened.app.selectbox(key="found-item").set_value(7).run()
     assert "Item 7" in opened.text
     assert "thing 7, caption 0" in opened.text
@@ -190,7 +309,42 @@ def test_broken_embeddings_give_a_page_that_says_so(open_page: Callable[..., Any
     for run in ("nan", "same"):
         page = open_page(MAP, tmp_path, run=run)
         assert not page.failures
-        assert ("All points lie in one place." in page.text) == (run == "same")
+        said = [warning.value for warning in page.app.warning]
+        assert len(said) == 1
+        assert ("No row of this snapshot" if run == "nan" else "All vectors of this snapshot") in said[0]
+
+
+PAIRS = pair_vectors(6)
+ODD_RUNS: dict[str, tuple[Any, str]] = {
+    "one item": ([(pair_vectors(1), [4])], "a single item"),
+    "some nan": ([((BROKEN, PAIRS[1]), None)], "2 of 12 rows are left out"),
+    "other items": (
+        [(PAIRS, None), (PAIRS, range(3, 9))],
+        "3 stayed, 3 are new, 3 are gone",
+    ),
+    "dimension": (
+        [(PAIRS, None), (pair_vectors(6, dim=16), None)],
+        "16 numbers, in epoch 0 they had 8",
+    ),
+    "one modality": ([((PAIRS[0], None), None)], "no point of text"),
+}
+
+
+@pytest.mark.parametrize("kind", ODD_RUNS)
+def test_odd_snapshot_says_what_is_odd(open_page: Callable[..., Any], tmp_path: Path, kind: str) -> None:
+    snapshots, said = ODD_RUNS[kind]
+    with RunLogger(tmp_path, "odd") as log:
+        for epoch, (vectors, items) in enumerate(snapshots):
+            named = {name: v for name, v in zip(("image", "text"), vectors, strict=True) if v is not None}
+            ids = list(range(len(vectors[0]))) if items is None else list(items)
+            log.log_snapshot(
+                step=10 * epoch, epoch=epoch, embeddings=named, item_ids=ids, labels=ids, splits="val"
+            )
+    page = open_page(MAP, tmp_path, run="odd", item="4")
+    assert not page.failures
+    assert len(page.app.warning) == 1
+    assert said in page.app.warning[0].value.replace("\\", "")
+    assert {"The gap in the original space", TITLE} <= set(page.charts())
 
 
 def test_computed_umap_is_shown_first(open_page: Callable[..., Any], tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from uwml_core.analysis.map_classes import COLOR_BY
 from uwml_core.figures.embedding_map import GLIDE, embedding_map_figure, shortened
 from uwml_core.figures.gap_measures import gap_measures_figure, measure_name
 from uwml_core.figures.map_colors import class_colors
+from uwml_core.figures.map_overlay import map_overlay
 
 NAMES = ("image", "text")
 RANGES = ((-1.0, 5.0), (-2.0, 2.0))
@@ -77,14 +78,45 @@ def test_long_caption_is_cut():
 
 def test_links_rings_and_the_chosen_item_are_drawn_on_top(points, look):
     links = pd.DataFrame({"x_0": [0.0, 1.0], "y_0": [1.0, 0.0], "x_1": [2.0, 3.0], "y_1": [-1.0, 0.5]})
-    figure = draw(points, look, links=links, found=points.iloc[:1], chosen=points.iloc[1:2])
+    figure = map_overlay(look, links=links, found=points.iloc[:1], chosen=points.iloc[1:2])
     kinds = [(trace.mode, len(trace.x)) for trace in figure.data]
-    assert kinds == [("markers", 2), ("markers", 2), ("lines", 6), ("markers", 1), ("markers", 1)]
-    line = figure.data[2]
+    assert kinds == [("lines", 6), ("markers", 1), ("markers", 1)]
+    line = figure.data[0]
     assert line.x[:2].tolist() == [0, 2]
     assert np.isnan(line.x[2])
-    assert figure.data[4].marker.color == look.accent
-    assert figure.data[0].marker.opacity < draw(points, look).data[0].marker.opacity
+    assert figure.data[2].marker.color == look.accent
+    assert not map_overlay(look, links=links.iloc[:0], found=points.iloc[:0]).data
+
+
+def test_trails_join_places_of_one_point_and_have_the_colour_of_where_they_lead(look):
+    way = pd.DataFrame(
+        {
+            "item_id": [1, 1, 1, 2, 2],
+            "modality": ["image"] * 3 + ["text"] * 2,
+            "x": [0.0, 1.0, 2.0, 5.0, 6.0],
+            "y": [0.0] * 5,
+            "phase": ["", "warmup", "train", "", "train"],
+        }
+    )
+    by_modality = map_overlay(look, trails=way, trail_colors={"image": "#0000ff"}).data
+    assert [trace.x[np.isfinite(trace.x)].tolist() for trace in by_modality] == [[0, 1, 1, 2], [5, 6]]
+    assert "0, 0, 255" in by_modality[0].line.color
+    by_phase = map_overlay(look, trails=way, trail_colors={}, trail_by="phase").data
+    assert [trace.x[np.isfinite(trace.x)].tolist() for trace in by_phase] == [[0, 1], [1, 2, 5, 6]]
+
+
+def test_crowded_points_are_smaller_and_let_others_shine_through(points, look):
+    few = draw(points, look).data[0].marker
+    crowd = pd.concat([points] * 10_000, ignore_index=True)
+    figure = embedding_map_figure(crowd, np.zeros(40_000), ["#111111"], look, modalities=NAMES, ranges=RANGES)
+    assert figure.data[0].marker.size < few.size
+    assert figure.data[0].marker.opacity < few.opacity
+
+
+def test_points_without_margins_do_not_speak_of_them(points, look):
+    trace = draw(points.assign(margin=np.nan, rank=np.nan), look).data[0]
+    assert "margin" not in trace.hovertemplate
+    assert trace.customdata.shape == (2, 1)
 
 
 def test_nothing_to_draw_is_said(points, look):

@@ -188,7 +188,8 @@ def _log_mean_kernel(x: Floats, y: Floats) -> float:
 
 def _kernel(x: Floats, y: Floats) -> Floats:
     squares = np.sum(x * x, axis=1)[:, None] + np.sum(y * y, axis=1)[None, :] - 2.0 * (x @ y.T)
-    return np.exp(-2.0 * np.maximum(squares, 0.0))
+    kernel: Floats = np.exp(-2.0 * np.maximum(squares, 0.0))
+    return kernel
 
 
 def mean_cosine(x: Floats, y: Floats) -> float:
@@ -289,7 +290,11 @@ def _cosine(x: Floats, y: Floats) -> Value:
 def _hubness(queries: Floats, hubs: Floats) -> Value:
     found = occurrences(queries, hubs)
     value = skewness(found)
-    return (value, *interval(drawn_skewness(draws(len(hubs)), found))) if np.isfinite(value) else _NONE
+    return (
+        (value, *interval(drawn_skewness(draws(len(hubs)), found.astype(np.float64))))
+        if np.isfinite(value)
+        else _NONE
+    )
 
 
 _PAIRED = {

@@ -13,7 +13,9 @@ _CHUNK = 1024
 Floats = NDArray[np.float64]
 
 
-def pair_strength(snapshot: Snapshot, modalities: tuple[str, str]) -> pd.DataFrame:
+def pair_strength(
+    snapshot: Snapshot, modalities: tuple[str, str], wanted: NDArray[np.int64] | None = None
+) -> pd.DataFrame:
     """How clearly each point finds its counterpart across the gap.
 
     Candidates are all points of the other modality; those of equal label are positives. The margin is
@@ -24,17 +26,19 @@ def pair_strength(snapshot: Snapshot, modalities: tuple[str, str]) -> pd.DataFra
     Args:
         snapshot: both modalities.
         modalities: their names.
+        wanted: rows of the points that are asked about, among all candidates; None for all.
 
     Returns:
         Frame ``[margin, rank]`` in float64, a row per point of the snapshot; NaN where the item has no
-        counterpart, the margin also without a negative.
+        counterpart or was not asked about, the margin also without a negative.
     """
     margin = np.full(len(snapshot.item_ids), np.nan)
     rank = margin.copy()
     first, second = (snapshot.rows(name) for name in modalities)
     for queries, candidates in ((first, second), (second, first)):
-        for start in range(0, len(queries), _CHUNK):
-            rows = queries[start : start + _CHUNK]
+        asked = queries if wanted is None else np.intersect1d(queries, wanted)
+        for start in range(0, len(asked), _CHUNK):
+            rows = asked[start : start + _CHUNK]
             margin[rows], rank[rows] = _strength(snapshot, rows, candidates)
     return pd.DataFrame({"margin": margin, "rank": rank})
 

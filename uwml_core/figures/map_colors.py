@@ -21,7 +21,9 @@ def class_colors(color_by: str, count: int, theme: Theme) -> list[str]:
     """
     if color_by == "modality":
         return [theme.first, theme.second][:count]
-    if color_by == "margin":
+    if color_by in ("weight", "phase"):
+        return theme.ramp(count)
+    if color_by in ("margin", "kept"):
         return list(theme.bands)[:count]
     if color_by == "rank":
         return list(theme.bands[::-1])[:count]

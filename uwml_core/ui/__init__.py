@@ -31,27 +31,22 @@ from uwml_core.ui.hard_read import catalogue, item_neighbors, item_pairs
 from uwml_core.ui.hard_sheet import sheet
 from uwml_core.ui.item_history import candidates_card, item_card
 from uwml_core.ui.kept import kept
+from uwml_core.ui.later import await_later
 from uwml_core.ui.launch import demo_button
 from uwml_core.ui.layout_choice import layout_choice
 from uwml_core.ui.links import run_links
 from uwml_core.ui.live import follow, follow_folder
 from uwml_core.ui.map_card import map_card
-from uwml_core.ui.map_controls import map_controls
-from uwml_core.ui.map_read import (
-    gap_measures,
-    items_of,
-    map_points,
-    map_quality,
-    measure_rest,
-    moments_of,
-    snapshot,
-)
+from uwml_core.ui.map_controls import colored_points, map_controls
+from uwml_core.ui.map_read import gap_measures, items_of, map_statements, measure_rest, moments_of, snapshot
+from uwml_core.ui.map_reading import Reading, map_reading
+from uwml_core.ui.map_told import map_points, map_quality
 from uwml_core.ui.notes_card import notes_card, page_notes
 from uwml_core.ui.numbers import balance_table, training_numbers, what_if_table
 from uwml_core.ui.page import begin_folder_page, begin_page, current_theme
 from uwml_core.ui.permalink_card import permalink_card
 from uwml_core.ui.player import moment_player, play_interval
-from uwml_core.ui.point_card import chosen_item, point_card
+from uwml_core.ui.point_card import chosen_item
 from uwml_core.ui.read import (
     balance,
     balance_steps,
@@ -75,8 +70,10 @@ from uwml_core.ui.text import guide, headline, note, notes
 __all__ = [
     "BALANCE_CONTROLS",
     "ICON",
+    "Reading",
     "ablation_card",
     "against_choice",
+    "await_later",
     "balance",
     "balance_controls",
     "balance_steps",
@@ -92,6 +89,7 @@ __all__ = [
     "chosen_methods",
     "compare_choice",
     "compare_link",
+    "colored_points",
     "comparison",
     "configuration_card",
     "controller_validity",
@@ -128,6 +126,8 @@ __all__ = [
     "map_controls",
     "map_points",
     "map_quality",
+    "map_reading",
+    "map_statements",
     "measure_rest",
     "methods_line",
     "missing_gaps",
@@ -143,7 +143,6 @@ __all__ = [
     "permalink_card",
     "play_interval",
     "plotly_route",
-    "point_card",
     "progress_card",
     "progress_of",
     "queries_note",

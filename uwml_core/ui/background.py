@@ -33,6 +33,11 @@ class Task(Generic[T]):
     _thread: threading.Thread | None = field(default=None, repr=False)
 
     @property
+    def began(self) -> bool:
+        """Whether it was ever started."""
+        return self._thread is not None
+
+    @property
     def runs(self) -> bool:
         """Whether it is still at it."""
         return self._thread is not None and self._thread.is_alive()

@@ -15,6 +15,7 @@ from uwml_core.ui.choice import adopt, publish
 from uwml_core.ui.frame import apply_language
 from uwml_core.ui.map_read import pca_layout, umap_layout
 from uwml_core.ui.projection import Job, queue
+from uwml_core.ui.selection_card import area_step
 from uwml_core.ui.settings import read_only
 from uwml_core.ui.text import note
 
@@ -32,12 +33,14 @@ class MapLayout:
         method: how it was made, ``umap`` or ``pca``.
         name: identifies it.
         note: what there is to say about it; may be empty.
+        caution: what must not be read from it.
     """
 
     frame: pd.DataFrame
     method: str
     name: str
     note: str
+    caution: str
 
 
 def layout_choice(run: Run, step: int) -> MapLayout:
@@ -70,16 +73,27 @@ def layout_choice(run: Run, step: int) -> MapLayout:
     if frame is None:
         return _by_pca(run, step, _("Shown by PCA until UMAP is there."))
     text = "" if whole else _("The run has grown since: UMAP shows the snapshots up to then.")
-    return MapLayout(frame=frame, method="umap", name=f"umap-{key}-{len(frame)}", note=text)
+    return MapLayout(
+        frame=frame, method="umap", name=f"umap-{key}-{len(frame)}", note=text, caution=_umap_caution()
+    )
+
+
+def _umap_caution() -> str:
+    return _("On a UMAP neither the distances between clusters nor the size of the gap mean anything.")
+
+
+def _pca_caution() -> str:
+    return _("Two axes of many: points that lie together here may be far apart.")
 
 
 def _by_pca(run: Run, step: int, text: str = "") -> MapLayout:
-    frame, few, total = pca_layout(run, step)
+    at = area_step()
+    frame, few, total = pca_layout(run, [step] if at is None else [step, at])
     if few == total:
         told = _("Principal components of all snapshots together.")
     else:
         told = _("Principal components of {few} of {total} snapshots together.").format(few=few, total=total)
-    return MapLayout(frame=frame, method="pca", name="pca", note=text or told)
+    return MapLayout(frame=frame, method="pca", name="pca", note=text or told, caution=_pca_caution())
 
 
 def _parameters() -> ProjectionParameters:

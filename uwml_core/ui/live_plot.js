@@ -26,6 +26,11 @@ const CONFIG = {
   responsive: true, displaylogo: false, showTips: false,
   modeBarButtons: [["zoom2d", "pan2d", "resetScale2d", "toImage"]],
 }
+// Where points can be selected, how to do so must be seen without a pointer over the chart.
+const SELECTING = {
+  ...CONFIG, displayModeBar: true,
+  modeBarButtons: [["lasso2d", "select2d"], ["zoom2d", "pan2d", "resetScale2d"], ["toImage"]],
+}
 
 // Numbers of a trace, as they are or packed as float32.
 function numbers(values) {
@@ -54,7 +59,7 @@ async function glide(Plotly, host, figure, data) {
     if (share >= 1 || host.uwmlLatest !== data) return
     const eased = share * share * (3 - 2 * share)
     const traces = figure.data.map((trace, i) => moves[i]?.(eased) ?? { ...trace, visible: trace.mode !== "lines" })
-    await Plotly.react(host, traces, figure.layout, CONFIG)
+    await Plotly.react(host, traces, figure.layout, host.uwmlConfig)
     await new Promise(requestAnimationFrame)
   }
 }
@@ -74,13 +79,53 @@ async function draw(host, data) {
     problem?.remove()
     await glide(Plotly, host, figure, data)
     host.uwmlTraces = figure.data.map(({ x, y, name }) => ({ x, y, name }))
-    await Plotly.react(host, figure.data, figure.layout, CONFIG)
+    host.uwmlFigure = figure
+    await Plotly.react(host, withOverlay(host), figure.layout, host.uwmlConfig)
     if (data.clickable) listen(host)
+    if (data.overlay) await followOverlay(Plotly, host, data.overlay)
   } catch (error) {
     if (!problem) throw error
     problem.textContent = data.problem
     problem.hidden = false
   }
+}
+
+// Another component may draw over the traces of this one: see map_overlay.js.
+function withOverlay(host) {
+  const over = window.uwmlOverlays?.[host.uwmlLatest.overlay]
+  const traces = host.uwmlFigure.data
+  if (!over) return traces
+  const stepBack = (trace, i) => ({ ...trace, selectedpoints: over.selected?.[i] ?? null,
+    unselected: { marker: { opacity: 0.1 } },
+    marker: { ...trace.marker, opacity: over.quiet ? 0.25 : trace.marker.opacity } })
+  return [...traces.map(stepBack), ...over.traces]
+}
+
+async function followOverlay(Plotly, host, name) {
+  if (host.uwmlFollows) return
+  host.uwmlFollows = true
+  const tell = (kind, numbers) => window.dispatchEvent(new CustomEvent(`uwml-${kind}-${name}`, { detail: numbers }))
+  window.addEventListener(`uwml-overlay-${name}`, () => {
+    host.uwmlQueue = host.uwmlQueue.then(() => Plotly.react(host, withOverlay(host), host.layout, host.uwmlConfig))
+  })
+  host.on("plotly_click", event => {
+    const point = event.points.find(candidate => candidate.customdata !== undefined)
+    if (point) tell("clicked", Array.from(point.customdata))
+  })
+  host.on("plotly_selected", event => tell("selected", corners(event)))
+  host.on("plotly_deselect", () => tell("selected", []))
+  await Plotly.react(host, withOverlay(host), host.layout, host.uwmlConfig)
+}
+
+// What was drawn around, as x and y of its corners in turn.
+function corners(event) {
+  if (event?.lassoPoints) {
+    const { x, y } = event.lassoPoints
+    return x.flatMap((value, i) => [value, y[i]])
+  }
+  if (!event?.range) return []
+  const [[left, right], [bottom, top]] = [event.range.x, event.range.y]
+  return [left, bottom, right, bottom, right, top, left, top]
 }
 
 function listen(host) {
@@ -94,6 +139,7 @@ function listen(host) {
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const host = parentElement.querySelector(".uwml-plot")
+  host.uwmlConfig = data.overlay ? SELECTING : CONFIG
   host.uwmlClicked = numbers => setTriggerValue("clicked", numbers)
   const shown = host.uwmlLatest
   if (["figure", "height", "revision"].every(name => shown?.[name] === data[name])) return

@@ -31,6 +31,7 @@ def live_plot(
     problem: str,
     on_click: Callable[[list[float]], None] | None = None,
     glide_ms: int = 0,
+    overlay: str = "",
 ) -> None:
     """Draw a figure, or hand new data to the chart that this key already shows.
 
@@ -44,10 +45,12 @@ def live_plot(
         on_click: called with the numbers of a clicked point's ``customdata``; no chart listens without it.
         glide_ms: traces whose ``meta`` is ``glide`` move to their new places in that time, as long as they
             keep their number of points; not where the visitor asked for less motion.
+        overlay: name of a ``map_overlay`` that draws over the figure and hears of its clicks and selections.
     """
     # the figure itself stays as it is: it may be kept and shared
     data = {"figure": figure.to_json(validate=False), "height": height, "revision": revision}
     data |= {"title": title, "problem": problem, "glide_ms": glide_ms, "clickable": on_click is not None}
+    data["overlay"] = overlay
 
     def clicked() -> None:
         point = st.session_state[key].get("clicked")

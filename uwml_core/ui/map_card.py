@@ -1,13 +1,10 @@
-"""The map with its key and its small print, and the measures of the gap below."""
+"""The map with its key and its small print."""
 
 from __future__ import annotations
 
 import html
 
-import pandas as pd
-
-from uwml_core.analysis.map_classes import point_classes
-from uwml_core.analysis.map_points import map_range, of_split, pair_lines, worst_pairs
+from uwml_core.analysis.map_points import map_range
 from uwml_core.analysis.projection_quality import ProjectionQuality
 from uwml_core.analysis.text import modality_name
 from uwml_core.figures.embedding_map import embedding_map_figure
@@ -17,71 +14,59 @@ from uwml_core.i18n import _
 from uwml_core.report.numbers import quality_note
 from uwml_core.ui.card import card
 from uwml_core.ui.layout_choice import MapLayout
-from uwml_core.ui.map_controls import WORST_PAIRS, MapView
-from uwml_core.ui.point_card import choose_item
+from uwml_core.ui.map_controls import ColoredPoints, MapView
 
 HEIGHT = 520
 GLIDE_MS = 600
+OVERLAY = "map"
 
 
 def map_card(
-    points: pd.DataFrame,
+    shown: ColoredPoints,
     layout: MapLayout,
     view: MapView,
-    item: int | None,
-    quality: ProjectionQuality,
+    quality: ProjectionQuality | None,
     *,
     modalities: tuple[str, str],
     theme: Theme,
 ) -> None:
-    """Draw the map of one snapshot.
+    """Draw the map of one snapshot; what is drawn over it comes from ``map_reading``.
 
     Args:
-        points: frame of ``map_points``.
+        shown: the points with their classes.
         layout: where the points lie.
         view: what of them is shown.
-        item: the chosen item.
-        quality: what the map kept of the neighborhoods.
+        quality: what the map kept of the neighborhoods; None while that is being computed.
         modalities: names of both.
         theme: colours.
     """
-    codes, names = point_classes(points, view.color_by, modalities)
-    shown = of_split(points.assign(code=codes), view.split)
-    links = [worst_pairs(shown, modalities, WORST_PAIRS)] if view.links else []
-    if item is not None:
-        links.append(pair_lines(shown, modalities, [item]))
-    colors = class_colors(view.color_by, len(names), theme)
+    colors = class_colors(view.color_by, len(shown.names), theme)
     figure = embedding_map_figure(
-        shown,
-        shown["code"].to_numpy(),
-        colors,
-        theme,
-        modalities=modalities,
-        ranges=map_range(layout.frame),
-        links=pd.concat(links) if links else None,
-        found=shown[shown["item_id"].isin(view.found)],
-        chosen=shown[shown["item_id"] == item],
+        shown.points, shown.codes, colors, theme, modalities=modalities, ranges=map_range(layout.frame),
         height=HEIGHT,
-    )
+    )  # fmt: skip
     card(
         _("Map of {first} (circles) and {second} (diamonds)").format(
             first=modality_name(modalities[0]), second=modality_name(modalities[1])
         ),
         figure,
-        shown.drop(columns="code"),
-        _counts(points, shown),
+        shown.points,
+        _counts(shown),
+        shown.note,
         layout.note,
-        quality_note(quality),
+        _("The map's quality is being computed") if quality is None else quality_note(quality),
+        layout.caution,
         key="map",
         height=HEIGHT,
-        on_click=lambda numbers: choose_item(int(numbers[0])),
+        overlay=OVERLAY,
         glide_ms=GLIDE_MS,
-        legend=_key(names, colors),
+        legend=_key(shown.names, colors),
     )
 
 
-def _counts(points: pd.DataFrame, shown: pd.DataFrame) -> str:
-    return _("{n} of {total} points").format(n=f"{len(shown):,}", total=f"{len(points):,}")
+def _counts(shown: ColoredPoints) -> str:
+    text = _("{n} of {total} points")
+    return text.format(n=f"{len(shown.points):,}", total=f"{shown.total:,}")
 
 
 def _key(names: list[str], colors: list[str]) -> str:

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
 from uwml_core.analysis.gap_measures import gap_measures as measures_of
 from uwml_core.analysis.gap_measures import merge_gaps
-from uwml_core.analysis.map_points import map_points as points_of
-from uwml_core.analysis.map_points import places_of
-from uwml_core.analysis.pair_strength import pair_strength
-from uwml_core.analysis.projection_quality import ProjectionQuality, projection_quality
+from uwml_core.analysis.map_statements import snapshot_statements
 from uwml_core.analysis.spread import spread_order
 from uwml_core.i18n import _
 from uwml_core.projection.parameters import ProjectionParameters, chain_keys
@@ -27,7 +23,7 @@ from uwml_core.runlog.reader import Part, Run
 from uwml_core.runlog.snapshots import Snapshot, read_snapshot, snapshot_steps
 from uwml_core.ui.frame import apply_language
 from uwml_core.ui.live import REFRESH_S
-from uwml_core.ui.text import note
+from uwml_core.ui.text import escape_markdown, note
 
 # The axes of all snapshots are those of some, evenly spread, where a run has more than these: reading each
 # takes a twentieth of a second.
@@ -88,11 +84,19 @@ def moments_of(run: Run) -> list[tuple[int, int | None]]:
 
 def snapshot(run: Run, step: int) -> Snapshot:
     """The snapshot of a step; the page ends here, saying so, where its file has vanished meanwhile."""
-    found = _snapshot(str(run.path), _version(run), step, _run=run)
+    found = _snapshot(str(run.path), snapshots_version(run), step, _run=run)
     if found is None:
         note(_("The snapshot can no longer be read."))
         st.stop()
     return found
+
+
+def map_statements(run: Run, shown: Snapshot) -> None:
+    """Say what must be known of a snapshot before its map is read."""
+    steps = [step for step, _epoch in moments_of(run) if step < shown.step]
+    before = _snapshot(str(run.path), snapshots_version(run), steps[-1], _run=run) if steps else None
+    for text in snapshot_statements(shown, before, shown.named(run.modalities)):
+        st.warning(escape_markdown(text), icon=":material/info:")
 
 
 def items_of(run: Run) -> pd.DataFrame | None:
@@ -100,22 +104,26 @@ def items_of(run: Run) -> pd.DataFrame | None:
     return _items(str(run.path), run.info.get("data_fingerprint"), run.has("items"), None, _run=run)
 
 
+def known_items(run: Run) -> pd.DataFrame | None:
+    """Items of the run's data set by their number; None where they were not logged."""
+    return _known_items(str(run.path), run.info.get("data_fingerprint"), run.has("items"), _run=run)
+
+
 def texts_of(run: Run) -> pd.DataFrame | None:
     """The same without pictures, which are ten times as many bytes."""
     return _items(str(run.path), run.info.get("data_fingerprint"), run.has("items"), _TEXTS, _run=run)
 
 
-def pca_layout(run: Run, step: int) -> tuple[pd.DataFrame, int, int]:
+def pca_layout(run: Run, steps: Sequence[int]) -> tuple[pd.DataFrame, int, int]:
     """Layout along common principal components, of how many and of how many snapshots these are.
 
     Args:
         run: the run.
-        step: snapshot that is shown; the layout has it and those that the components come from.
+        steps: snapshots that are shown; the layout has them and those that the components come from.
     """
-    axes, few, total = _axes(str(run.path), _version(run), _run=run)
-    shown = dict.fromkeys([*few, step])
-    found = [_placed(str(run.path), _version(run), at, _run=run, _axes=axes) for at in shown] if axes else []
-    return to_frame([placed for placed in found if placed is not None]), len(few), total
+    axes, few, total = _axes(str(run.path), snapshots_version(run), _run=run)
+    shown = tuple(dict.fromkeys([*few, *steps])) if axes else ()
+    return _pca(str(run.path), snapshots_version(run), shown, _run=run, _axes=axes), len(few), total
 
 
 def umap_layout(run: Run, parameters: ProjectionParameters) -> tuple[pd.DataFrame | None, str, bool]:
@@ -133,17 +141,8 @@ def umap_layout(run: Run, parameters: ProjectionParameters) -> tuple[pd.DataFram
     return None, keys[-1] if keys else "", False
 
 
-def map_points(run: Run, step: int, layout: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Points of one snapshot with everything that is told about them; ``name`` identifies the layout."""
-    return _points(str(run.path), (_version(run), run.has("items")), step, name, _run=run, _layout=layout)
-
-
-def map_quality(run: Run, step: int, layout: pd.DataFrame, name: str) -> ProjectionQuality:
-    """What the map of one snapshot kept of its neighborhoods; ``name`` identifies the layout."""
-    return _quality(str(run.path), _version(run), step, name, _run=run, _layout=layout)
-
-
-def _version(run: Run) -> Hashable:
+def snapshots_version(run: Run) -> Hashable:
+    """Changes whenever a snapshot is added or replaced."""
     return tuple(part.key for part in run.parts("snapshots"))
 
 
@@ -185,27 +184,15 @@ def _layout(path: str, mtime_ns: int) -> pd.DataFrame | None:
     return read_projection(Path(path))
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
-def _points(
-    path: str, version: Hashable, step: int, name: str, *, _run: Run, _layout: pd.DataFrame
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _pca(
+    path: str, version: Hashable, shown: tuple[int, ...], *, _run: Run, _axes: Axes | None
 ) -> pd.DataFrame:
-    shot = snapshot(_run, step)
-    strength = _strength(path, _version(_run), step, shot.named(_run.modalities), _run=_run)
-    return points_of(shot, _layout, strength, texts_of(_run))
+    found = [_placed(path, version, at, _run=_run, _axes=_axes) for at in shown] if _axes else []
+    return to_frame([placed for placed in found if placed is not None])
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
-def _strength(
-    path: str, version: Hashable, step: int, modalities: tuple[str, str], *, _run: Run
-) -> pd.DataFrame:
-    return pair_strength(snapshot(_run, step), modalities)
-
-
-@st.cache_resource(max_entries=256, show_spinner=False)
-def _quality(
-    path: str, version: Hashable, step: int, name: str, *, _run: Run, _layout: pd.DataFrame
-) -> ProjectionQuality:
-    shot = snapshot(_run, step)
-    places = places_of(shot, _layout)
-    known = np.isfinite(places).all(axis=1)
-    return projection_quality(shot.vectors[known], places[known])
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _known_items(path: str, fingerprint: object, there: bool, *, _run: Run) -> pd.DataFrame | None:
+    items = items_of(_run)
+    return None if items is None else items.drop_duplicates("item_id").set_index("item_id")

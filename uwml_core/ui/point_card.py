@@ -10,10 +10,12 @@ import pandas as pd
 import streamlit as st
 
 from uwml_core.analysis.map_points import first_caption
+from uwml_core.analysis.map_selection import with_strength
 from uwml_core.analysis.text import fixed, modality_name
 from uwml_core.i18n import _
 from uwml_core.runlog.reader import Run
-from uwml_core.ui.map_read import items_of
+from uwml_core.runlog.snapshots import Snapshot
+from uwml_core.ui.map_read import known_items
 from uwml_core.ui.text import element, note, section
 
 ITEM = "item"
@@ -34,11 +36,14 @@ def choose_item(item_id: int | None) -> None:
         st.query_params[ITEM] = str(item_id)
 
 
-def point_card(run: Run, item_id: int | None, points: pd.DataFrame, neighbors: pd.DataFrame) -> None:
+def point_card(
+    run: Run, snapshot: Snapshot, item_id: int | None, points: pd.DataFrame, neighbors: pd.DataFrame
+) -> None:
     """Draw the card of the chosen item.
 
     Args:
         run: the chosen run.
+        snapshot: the one that is shown.
         item_id: the item; None draws what to do.
         points: frame of ``map_points``.
         neighbors: frame of ``neighbors_across`` for the item.
@@ -61,10 +66,12 @@ def point_card(run: Run, item_id: int | None, points: pd.DataFrame, neighbors: p
         if neighbors.empty:
             note(_("Item {item} has no point in this snapshot.").format(item=item_id))
             return
-        items = items_of(run)
-        known = items.drop_duplicates("item_id").set_index("item_id") if items is not None else None
+        known = known_items(run)
+        mine = points[points["item_id"] == item_id]
+        if mine["margin"].isna().all():
+            mine, _compared = with_strength(snapshot, mine, snapshot.named(run.modalities), len(mine))
         css_class = "uw-clips" if "video" in run.modalities else "uw-pictures"
-        body = _item(item_id, points, known) + _neighbors(neighbors, known)
+        body = _item(item_id, mine, known) + _neighbors(neighbors, known)
         st.html(f'<div class="{css_class}">{body}</div>')
         st.page_link(
             HISTORY_PAGE,
@@ -85,7 +92,7 @@ def _item(item_id: int, points: pd.DataFrame, known: pd.DataFrame | None) -> str
         lines.append(element("p", _("and {n} more captions").format(n=len(texts) - 3), "uw-note"))
     facts = [str(row[name]) for name in ("group", "split") if isinstance(row.get(name), str) and row[name]]
     lines.append(element("p", " · ".join(facts), "uw-note"))
-    for point in points[points["item_id"] == item_id].to_dict("records"):
+    for point in points.to_dict("records"):
         text = _("{modality}: margin {margin}, rank {rank}").format(
             modality=modality_name(point["modality"]),
             margin=fixed(point["margin"], 3),

@@ -1,0 +1,131 @@
+"""What is told about the points of a map; of large snapshots some of it comes while the page is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from uwml_core.analysis.hard_negatives.rows import rows_of_epoch
+from uwml_core.analysis.map_measures import WEIGHT_COLUMNS, item_weights
+from uwml_core.analysis.map_points import map_points as points_of
+from uwml_core.analysis.map_points import places_of
+from uwml_core.analysis.pair_strength import pair_strength
+from uwml_core.analysis.projection_quality import ProjectionQuality, point_quality, projection_quality
+from uwml_core.analysis.training import phase_bands
+from uwml_core.i18n import _
+from uwml_core.runlog.reader import Run
+from uwml_core.ui.later import later
+from uwml_core.ui.map_read import snapshot, snapshots_version, texts_of
+from uwml_core.ui.read import steps
+
+T = TypeVar("T")
+
+# Comparing all points of a snapshot with all takes a tenth of a second up to here.
+AT_ONCE_POINTS = 5_000
+# Points of a larger one whose neighborhoods are looked at.
+KEPT_PROBES = 2_000
+
+
+def map_points(run: Run, step: int, layout: pd.DataFrame, name: str, *, ranked: bool) -> pd.DataFrame:
+    """Points of one snapshot with everything that is told about them; ``name`` identifies the layout.
+
+    Of a large snapshot margin and rank are computed only where ``ranked`` asks for them, and come later.
+    """
+    strength = pair_strengths(run, step, wanted=ranked)
+    at = (snapshots_version(run), run.has("items"), strength is None)
+    return _points(str(run.path), at, step, name, _run=run, _layout=layout, _strength=strength)
+
+
+def pair_strengths(run: Run, step: int, *, wanted: bool) -> pd.DataFrame | None:
+    """Frame of ``pair_strength`` of a snapshot; of a large one None unless it was wanted and is there."""
+    shot = snapshot(run, step)
+    names = shot.named(run.modalities)
+    if len(shot.item_ids) <= AT_ONCE_POINTS:
+        return _strength(str(run.path), snapshots_version(run), step, names, _run=run)
+    key = ("strength", str(run.path), snapshots_version(run), step, names)
+    return later(key, lambda: pair_strength(shot, names), wanted=wanted)
+
+
+def map_quality(run: Run, step: int, layout: pd.DataFrame, name: str) -> ProjectionQuality | None:
+    """What the map of one snapshot kept of its neighborhoods; ``name`` identifies the layout.
+
+    None while that of a large snapshot is being computed.
+    """
+    return _judged(run, step, layout, projection_quality, ("quality", name))
+
+
+def kept_shares(run: Run, step: int, layout: pd.DataFrame, name: str) -> pd.DataFrame | None:
+    """What the map kept of the neighborhood of each point, of many points of some; None likewise."""
+    judge = partial(point_quality, most_probes=KEPT_PROBES)
+    return _judged(run, step, layout, judge, ("kept", name))
+
+
+def _judged(
+    run: Run, step: int, layout: pd.DataFrame, judge: Callable[[Any, Any], T], name: Hashable
+) -> T | None:
+    shot = snapshot(run, step)
+    key = (name, str(run.path), snapshots_version(run), step)
+
+    def work() -> T:
+        places = places_of(shot, layout)
+        known = np.isfinite(places).all(axis=1)
+        return judge(shot.vectors[known], places[known])
+
+    if len(shot.item_ids) <= AT_ONCE_POINTS:
+        return _kept(key, _work=work)  # type: ignore[no-any-return]
+    return later(key, work)
+
+
+def point_weights(run: Run, step: int) -> tuple[pd.DataFrame, str]:
+    """Mean weight of each item in the epoch that a snapshot ended, and which steps these are."""
+    epoch = snapshot(run, step).epoch
+    empty = pd.DataFrame({"item_id": [], "direction": [], "weight": []})
+    if epoch is None or epoch < 0 or not run.has("pairs"):
+        return empty, _("No weight was logged for the epoch of this snapshot.")
+    return _weights(str(run.path), tuple(part.key for part in run.parts("pairs")), epoch, _run=run)
+
+
+def phases_of(run: Run) -> pd.DataFrame:
+    """Phases of training, a row per stretch of steps; none where they were not logged."""
+    return phase_bands(steps(run)) if run.has("steps") else phase_bands(pd.DataFrame())
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _points(
+    path: str,
+    version: Hashable,
+    step: int,
+    name: str,
+    *,
+    _run: Run,
+    _layout: pd.DataFrame,
+    _strength: pd.DataFrame | None,
+) -> pd.DataFrame:
+    shot = snapshot(_run, step)
+    unknown = pd.DataFrame({"margin": np.nan, "rank": np.nan}, index=range(len(shot.item_ids)))
+    return points_of(shot, _layout, unknown if _strength is None else _strength, texts_of(_run))
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _strength(
+    path: str, version: Hashable, step: int, modalities: tuple[str, str], *, _run: Run
+) -> pd.DataFrame:
+    return pair_strength(snapshot(_run, step), modalities)
+
+
+@st.cache_resource(max_entries=256, show_spinner=False)
+def _kept(key: Hashable, *, _work: Callable[[], Any]) -> Any:
+    return _work()
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _weights(path: str, version: Hashable, epoch: int, *, _run: Run) -> tuple[pd.DataFrame, str]:
+    logged = steps(_run) if _run.has("steps") else pd.DataFrame()
+    rows = rows_of_epoch(logged, epoch, until=False)
+    table = _run.table("pairs", columns=list(WEIGHT_COLUMNS), filter=rows.filter, steps=rows.span)
+    return item_weights(table), rows.note
