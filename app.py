@@ -3,7 +3,7 @@
 import streamlit as st
 
 from uwml_core.i18n import _
-from uwml_core.ui import ICON, draw_frame, plotly_route
+from uwml_core.ui import ICON, draw_frame, draw_training, plotly_route
 
 # The server imports this file when it starts, so that routing is declared before the first visitor comes:
 # otherwise that visitor, on a deep link, would be told by the older pages/ discovery that there is no page.
@@ -12,7 +12,7 @@ app = st.App(__file__, routes=[plotly_route()])
 if st.runtime.exists():
     st.set_page_config(page_title="UWML Lens", page_icon=str(ICON), layout="wide")
     draw_frame()
-st.navigation(
+page = st.navigation(
     {
         _("Watch"): [
             st.Page("pages/watch/runs.py", title=_("Runs"), icon=":material/list:", default=True),
@@ -31,4 +31,8 @@ st.navigation(
         ],
         _("Share"): [st.Page("pages/share/share.py", title=_("Share"), icon=":material/share:")],
     }
-).run()
+)
+if st.runtime.exists():
+    # it links to pages, which are known now
+    draw_training()
+page.run()

@@ -59,3 +59,8 @@ def sample_files(logs: Path) -> list[Path]:
         files |= {described, logs / "_items" / f"{fingerprint}.parquet"}
         files |= {path for path in described.parent.rglob("*.parquet") if not path.name.startswith(".")}
     return sorted(path.relative_to(logs) for path in files if path.is_file())
+
+
+def has_sample_set(name: str) -> bool:
+    """Whether a sample set of pairs of this name is shipped with the package."""
+    return name in {path.stem for path in (Path(__file__).parent / "data" / "sample").glob("*.parquet")}

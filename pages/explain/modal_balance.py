@@ -22,6 +22,7 @@ def body(run: Run) -> None:
     left, right = st.columns([5, 3], gap="small")
     with right, st.container(border=True, key="card-controls"):
         before, after = ui.balance_controls(ui.loss_in_use(run), run.run_id)
+        ui.train_with_these(run, before, after)
 
     balance = ui.balance(run, before, after)
     with top:

@@ -48,6 +48,7 @@ def body(run: Run) -> None:
     with right, st.container(border=True, key="card-controls"):
         epoch = ui.epoch_choice(margins.epochs_in(histogram))
         before, after = ui.weighting_controls(logged, run.run_id, scale)
+        ui.train_with_these(run, before, after)
 
     selection = ui.kept(run, ("selection", epoch), select_steps, steps, epoch)
     result = ui.what_if(run, selection, before, after)

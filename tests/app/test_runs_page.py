@@ -13,7 +13,8 @@ import pytest
 import streamlit as st
 
 from tests.support.synthetic import make_run
-from uwml_core.ui.launch import demo_command
+from uwml_core.training import build_config
+from uwml_core.ui.launch import demo_sections, train_options
 
 RUNS = "pages/watch/runs.py"
 HOSTILE = "<script>alert(1)</script> *b* [x](y) $z$ :material/home:"
@@ -187,7 +188,7 @@ def test_vanished_run_is_replaced_by_another(open_page: Callable[..., Any], tmp_
 
 def test_demo_trains_into_the_folder_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UWML_LOGS", str(tmp_path))
-    command = demo_command()
-    assert command[1:4] == ["-m", "uwml_core", "train"]
-    assert f"run.root={tmp_path}" in command
-    assert "data.path=emoji_pairs" in command
+    options = train_options(demo_sections(), "uwml")
+    assert options[:2] == ["--preset", "uwml"]
+    config = build_config(preset="uwml", settings=options[3::2])
+    assert (config.run.root, config.run.name, config.data.path) == (str(tmp_path), "demo", "emoji_pairs")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import signal
 import socket
@@ -13,6 +12,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from uwml_core.addresses import is_loopback
 from uwml_core.installation import app_folder
 from uwml_core.runlog.location import place_from_anywhere
 
@@ -96,21 +96,6 @@ def start_server(
         # the host list of the configuration names this machine only
         command += ["--server.allowedHosts=*"]
     return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, start_new_session=True)
-
-
-def is_loopback(address: str) -> bool:
-    """Whether only this machine reaches an address.
-
-    Example:
-        >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
-        (True, True, False)
-    """
-    if address == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return False
 
 
 def wait_until_healthy(

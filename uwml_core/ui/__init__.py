@@ -5,6 +5,7 @@ from uwml_core.ui.assets import ICON, plotly_route
 from uwml_core.ui.balance_controls import BALANCE_CONTROLS, balance_controls
 from uwml_core.ui.bundle_card import bundle_card, import_card
 from uwml_core.ui.card import card
+from uwml_core.ui.child_card import train_with_these
 from uwml_core.ui.compare_cards import (
     ablation_card,
     chosen_methods,
@@ -66,6 +67,7 @@ from uwml_core.ui.report_card import report_card
 from uwml_core.ui.runs_list import runs_list
 from uwml_core.ui.sheet_clicks import follow_clicks
 from uwml_core.ui.text import guide, headline, note, notes
+from uwml_core.ui.training_strip import draw_training
 
 __all__ = [
     "BALANCE_CONTROLS",
@@ -98,6 +100,7 @@ __all__ = [
     "difference_card",
     "difference_table",
     "draw_frame",
+    "draw_training",
     "empty_comparison",
     "empty_folder",
     "epoch_choice",
@@ -155,6 +158,7 @@ __all__ = [
     "sheet_controls",
     "snapshot",
     "steps",
+    "train_with_these",
     "training_numbers",
     "unknown_runs",
     "weighting_controls",

@@ -1,113 +1,102 @@
-"""Start the demo training from the page, and say how the start went."""
+"""Start a training from a page: the demo, or a run with the settings that its sliders show."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import tempfile
-from dataclasses import dataclass
-from typing import IO
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import streamlit as st
 
 from uwml_core.i18n import _
-from uwml_core.runlog.reader import Run
-from uwml_core.ui.assets import APP_ROOT
-from uwml_core.ui.frame import apply_language, choose_run
-from uwml_core.ui.read import runs
+from uwml_core.runlog.opening import new_run_id
+from uwml_core.ui.recipes import setting_words
 from uwml_core.ui.settings import may_train, shown_root
-from uwml_core.ui.text import note
+from uwml_core.ui.trainings import Training, trainings
 
-REFRESH_S = 1.0
-_LAUNCH = "_launch"
+_WANTED, _STARTED = "_run_of_demo", "_started_a_training"
 
 
-@dataclass(frozen=True)
-class Launch:
-    """A training process that this visitor started.
+def launch(
+    name: str, sections: Mapping[str, Mapping[str, Any]], *, preset: str = "", parent: str | None = None
+) -> Training:
+    """Start a training.
 
-    Attributes:
-        process: the running program.
-        errors: file that receives its error output.
-        known: ids of the runs that were there before.
+    Args:
+        name: what the run is called.
+        sections: its settings; the trainer checks each of them once more.
+        preset: loss to start from; none where ``sections`` holds the whole loss.
+        parent: id of the run whose settings it changes.
+
+    Returns:
+        The training; that it failed at once is said by its state.
+
+    Raises:
+        PermissionError: where nothing may be started.
+        RuntimeError: if a training is running already.
     """
-
-    process: subprocess.Popen[bytes]
-    errors: IO[bytes]
-    known: frozenset[str]
-
-    def problem(self) -> str | None:
-        """Last line of the error output once the process has failed, else None."""
-        if self.process.poll() in (None, 0):
-            return None
-        self.errors.seek(0)
-        lines = self.errors.read().decode(errors="replace").strip().splitlines()
-        return lines[-1] if lines else _("exit code {code}").format(code=self.process.returncode)
+    if not may_train():
+        raise PermissionError("this app starts no training: it is read-only, public, or its logs are remote")
+    return trainings.start(Training(new_run_id(), name, parent), train_options(sections, preset))
 
 
-def demo_command() -> list[str]:
-    """Command line that trains on the shipped emoji pairs into the folder that the app shows."""
-    settings = ["data.path=emoji_pairs", f"run.root={shown_root()}", "run.name=demo"]
-    command = [sys.executable, "-m", "uwml_core", "train", "--preset", "uwml"]
-    return command + [part for setting in settings for part in ("--set", setting)]
+def train_options(sections: Mapping[str, Mapping[str, Any]], preset: str = "") -> list[str]:
+    """Options of ``uwml train``; arguments as for ``launch``."""
+    settings = [word for setting in setting_words(sections) for word in ("--set", setting)]
+    return [*(["--preset", preset] if preset else []), *settings]
+
+
+def try_launch(name: str, sections: Mapping[str, Mapping[str, Any]], **options: Any) -> Training | None:
+    """Start a training unless another visitor was faster, which the page then shows; as ``launch``."""
+    st.session_state[_STARTED] = True
+    try:
+        return launch(name, sections, **options)
+    except RuntimeError:
+        return None
+
+
+def show_started() -> None:
+    """Draw the whole app anew where a click has just started a training: the sidebar shows it."""
+    # a click inside a fragment runs the fragment alone
+    if st.session_state.pop(_STARTED, False):
+        st.rerun(scope="app")
+
+
+def demo_sections() -> dict[str, dict[str, Any]]:
+    """Settings of the demo: it trains on the shipped emoji pairs into the folder that the app shows."""
+    return {"data": {"path": "emoji_pairs"}, "run": {"root": shown_root(), "name": "demo"}}
 
 
 def demo_button() -> None:
     """Draw the button that starts the demo; nothing where launching is not allowed."""
     if not may_train():
         return
-    busy = _launch() is not None
+    show_started()
     st.button(
         _("Start the demo"),
         icon=":material/play_arrow:",
         key="start-demo",
-        on_click=_start,
-        disabled=busy,
+        on_click=_start_demo,
+        disabled=is_training(),
         help=_("Trains on the emoji pairs for about two minutes, on this computer"),
     )
-    if busy:
-        _watch()
 
 
-def _launch() -> Launch | None:
-    launch: Launch | None = st.session_state.get(_LAUNCH)
-    return launch
+def is_training() -> bool:
+    """Whether a training of this server is running, which no second one may join."""
+    newest = trainings.newest
+    return newest is not None and newest.runs
 
 
-def _start() -> None:
-    errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process that writes into it
-    process = subprocess.Popen(
-        demo_command(), cwd=APP_ROOT, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
-    )
-    known = frozenset(run.run_id for run in runs())
-    st.session_state[_LAUNCH] = Launch(process=process, errors=errors, known=known)
+def _start_demo() -> None:
+    started = try_launch("demo", demo_sections(), preset="uwml")
+    if started is not None:
+        st.session_state[_WANTED] = started.run_id
 
 
-@st.fragment(run_every=REFRESH_S)
-def _watch() -> None:
-    apply_language()
-    launch = _launch()
-    if launch is None:
-        return
-    problem = launch.problem()
-    if problem is not None:
-        st.error(_("The demo did not start."), icon=":material/error:")
-        note(problem)
-        if st.button(_("Dismiss"), key="dismiss-launch"):
-            _forget()
-        return
-    new = _new_run(launch)
-    if new is None:
-        note(_("Starting: the data are read and the encoders built; the run appears here in a few seconds."))
-        return
-    choose_run(new.run_id)
-    _forget()
-
-
-def _new_run(launch: Launch) -> Run | None:
-    return next((run for run in runs() if run.run_id not in launch.known), None)
-
-
-def _forget() -> None:
-    del st.session_state[_LAUNCH]
-    st.rerun(scope="app")
+def choose_started(listed: Sequence[str]) -> str | None:
+    """Id of the demo that this visitor started, once, as soon as the folder lists it; None otherwise."""
+    wanted = st.session_state.get(_WANTED)
+    if wanted not in listed:
+        return None
+    del st.session_state[_WANTED]
+    return str(wanted)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import streamlit as st
 import yaml
@@ -39,12 +41,40 @@ def as_python(config: UWMLConfig, names: Sequence[str] = CONTROLS) -> str:
 def as_command(config: UWMLConfig, names: Sequence[str] = CONTROLS) -> str:
     """Parameters as a training command; arguments as for ``as_yaml``."""
     values = yaml.safe_load(as_yaml(config, names))["loss"]
-    words = [f"loss.{name}={_scalar(value)}" for name, value in values.items()]
+    words = setting_words({"loss": values})
     return " \\\n  ".join(["uwml train --preset uwml", *(f"--set {shlex.quote(word)}" for word in words)])
 
 
-def _scalar(value: object) -> str:
-    return yaml.safe_dump(value).removesuffix("...\n").strip()
+def setting_words(sections: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Settings as ``uwml train --set`` takes them.
+
+    Args:
+        sections: plain values by section.
+
+    Example:
+        >>> setting_words({"loss": {"direction_mode": "off"}, "train": {"epochs": 2, "resume": None}})
+        ["loss.direction_mode='off'", 'train.epochs=2', 'train.resume=null']
+    """
+    return [
+        f"{section}.{name}={_value(value)}"
+        for section, values in sections.items()
+        for name, value in values.items()
+    ]
+
+
+def _value(value: Any) -> str:
+    # a text such as 1e3 is a number to the trainer, which reads YAML 1.2
+    style = '"' if isinstance(value, str) and _is_number(value) else None
+    text = yaml.safe_dump(value, default_flow_style=True, default_style=style, width=math.inf)
+    return text.removesuffix("...\n").strip()
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def recipe_card(config: UWMLConfig, names: Sequence[str] = CONTROLS) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import streamlit as st
+
+from uwml_core.addresses import is_loopback
 from uwml_core.runlog.location import is_remote, parse_place, shown_place
 
 LOGS_VARIABLE = "UWML_LOGS"
@@ -27,5 +30,7 @@ def may_train() -> bool:
 
 
 def read_only() -> bool:
-    """Whether everything that writes or launches is hidden."""
-    return os.environ.get(READ_ONLY_VARIABLE, "").lower() not in {"", "0", "false", "no"}
+    """Whether everything that writes or launches is hidden; always where others can reach the server."""
+    asked = os.environ.get(READ_ONLY_VARIABLE, "").lower() not in {"", "0", "false", "no"}
+    # without an address the server listens on all of them
+    return asked or not is_loopback(str(st.get_option("server.address") or ""))
