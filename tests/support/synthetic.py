@@ -127,12 +127,13 @@ def _write(root: Any, plan: Plan, first: int, last: int, total: int) -> Path:
             continue
         log.log_step(**values)
         if (step + 1) % plan.steps_per_epoch == 0 or step + 1 == total:
-            _end_epoch(log, world, plan, step)
+            end_epoch(log, world, plan, step)
     log.close(plan.status if plan.status in FINISHED else "stopped")
     return log.path
 
 
-def _end_epoch(log: RunLogger, world: World, plan: Plan, step: int) -> None:
+def end_epoch(log: RunLogger, world: World, plan: Plan, step: int) -> None:
+    """Log what is measured at the end of an epoch: recall, ranks, snapshot, neighbors, a checkpoint."""
     epoch = step // plan.steps_per_epoch
     ranks = {direction: world.ranks(d, step) for d, direction in enumerate(plan.directions)}
     log.log_eval(step=step, epoch=epoch, split="val", metrics=metrics_of(ranks))

@@ -154,7 +154,9 @@ def _natural(known: dict[str, Run], picked: str | None) -> list[str]:
     if picked not in known:
         return list(known)[:2]
     fingerprint = known[picked].info.get("data_fingerprint")
-    alike = members([run for run in known.values() if run.info.get("data_fingerprint") == fingerprint])
+    same_data = [run for run in known.values() if run.info.get("data_fingerprint") == fingerprint]
+    # a run without ranks can be held against nothing
+    alike = members([run for run in same_data if run.run_id == picked or run.has("ranks")])
     mine = next(member for member in alike if member.run_id == picked)
     others = [m for m in alike if m.run_id != picked and m.directions == mine.directions]
     if not others:
