@@ -12,7 +12,6 @@ from uwml_core.data import open_data
 from uwml_core.data.features import FeatureRows
 from uwml_core.runlog.reader import open_run
 from uwml_core.training import build_config, run_training
-from uwml_core.training.encoders import build_model
 
 WORDS = ["red", "green", "blue", "black", "white", "brown", "pink", "grey"]
 
@@ -38,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_features_are_learned_from_and_logged(folder, tmp_path):
-    settings = [f"data.path={folder}", "model.kind=features", "model.dim=32", "data.batch_size=64"]
+    settings = [f"data.path={folder}", "model.dim=32", "data.batch_size=64"]
     settings += ["train.epochs=12", f"run.root={tmp_path}", "train.learning_rate=0.01"]
     run = open_run(run_training(build_config(settings=settings), progress=False))
     evals = run.table("evals").to_pandas()
@@ -49,14 +48,6 @@ def test_features_are_learned_from_and_logged(folder, tmp_path):
     items = run.items()
     assert items["thumbnail"].isna().all()
     assert items["captions"].map(len).eq(5).all()
-
-
-@pytest.mark.parametrize(
-    ("kind", "features", "wanted"), [("small", 24, "features"), ("features", None, "small")]
-)
-def test_encoders_that_the_data_is_not_for_are_refused(kind, features, wanted):
-    with pytest.raises(ValueError, match=f"model.kind='{kind}' is not for this data.*choose {wanted}"):
-        build_model(kind, 8, 0, features)
 
 
 def test_rows_of_several_files_are_found():

@@ -31,7 +31,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("precomp")
     for part, images in (("train", 64), ("dev", 20), ("test", 40)):
         write_part(folder, part, images)
-    settings = [f"data.path={folder}", "model.kind=features", "model.dim=8", "data.batch_size=32"]
+    settings = [f"data.path={folder}", "model.dim=8", "data.batch_size=32"]
     settings += ["train.epochs=3", f"run.root={tmp_path_factory.mktemp('logs')}"]
     return folder, run_training(build_config(settings=settings), progress=False)
 
@@ -39,7 +39,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def hits(folder: Path, run: Path, first: int, last: int) -> tuple[float, float]:
     """R@5 both ways as VSE++ counts it: five captions follow one another for each image."""
     data, checkpoint = open_data(folder), load_checkpoint(run)
-    model = build_model("features", 8, 0, 6)
+    model = build_model("small", 8, 0, (6, None))
     model.load_state_dict(checkpoint.model)
     model.eval()
     rows = data.rows("test")[first:last]

@@ -52,8 +52,8 @@ class PairDataset:
         splits, groups: part of the data and category of each row, [n].
         captions: texts of each row, at least one.
         encoded: encoded frames of each row, a picture being one frame; None where features stand for them.
-        pictures: uint8 [n, 3, size, size], for clips [n, frames, 3, size, size]; empty beside features.
-        features: precomputed features of each row; None where there are pictures.
+        pictures: uint8 [n, 3, size, size], for clips [n, frames, 3, size, size]; empty without pictures.
+        features: features that the encoder takes in their place; None where it takes the pictures.
         left_out: a sentence about rows of the file that had to be left out, None where there are none.
     """
 
@@ -122,9 +122,9 @@ class PairDataset:
 
     def _stored(self) -> Iterable[bytes | Sequence[bytes]]:
         """What identifies each row's picture: its bytes, or the digest of its features."""
-        if self.features is not None:
-            return map(self.features.digest, range(len(self)))
-        return self.encoded or []
+        if self.encoded is not None:
+            return self.encoded
+        return [] if self.features is None else map(self.features.digest, range(len(self)))
 
     def inputs(self, rows: Ints) -> torch.Tensor:
         """What the picture encoder takes for these rows: pictures, or features float32 ``[n, D]``."""

@@ -16,6 +16,7 @@ from uwml_core.training.config import TrainConfig
 from uwml_core.training.embedding import embed_pictures, embed_texts
 from uwml_core.training.encoders import TwoTower, build_model
 from uwml_core.training.evaluation import Metric, Retrieval, caption_candidates, retrieve, rsum
+from uwml_core.training.inputs import corpus_of
 from uwml_core.training.run import load_data
 from uwml_core.weighting import direction_names
 
@@ -61,11 +62,11 @@ def assess(run: Path, *, split: str = "test", folds: int = 1, data: str | None =
     rows = dataset.rows(split)
     if not 1 <= folds <= len(rows) or len(rows) % folds:
         raise ValueError(f"folds={folds} does not divide the {len(rows)} items of {split!r} equally")
-    size = None if dataset.features is None else dataset.features.size
-    model = build_model(config.model.kind, config.model.dim, config.train.seed, size)
+    corpus = corpus_of(dataset, config.model)
+    model = build_model(config.model.kind, config.model.dim, config.train.seed, corpus.feature_sizes)
     model.load_state_dict(checkpoint.model)
     model.eval()
-    corpus, directions = Corpus(dataset), direction_names(dataset.modalities)
+    directions = direction_names(dataset.modalities)
     with torch.inference_mode():
         return [_fold(model, corpus, dataset, part, directions) for part in np.split(rows, folds)]
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from uwml_core.data import PairDataset, draw_captions, epoch_batches
-from uwml_core.training.text import TextTable
+from uwml_core.training.text import FeatureTable, Texts, TextTable, part_of
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.floating[Any]]
 
 
 class Corpus:
@@ -20,22 +23,38 @@ class Corpus:
 
     Args:
         dataset: the data.
+        encode_texts: gives features ``[n, D]`` of texts; None where the encoder takes the words.
     """
 
-    def __init__(self, dataset: PairDataset) -> None:
+    def __init__(
+        self, dataset: PairDataset, encode_texts: Callable[[Sequence[str]], Floats] | None = None
+    ) -> None:
         self.dataset = dataset
         numbers: dict[str, int] = {}
         flat = [numbers.setdefault(text, len(numbers)) for row in dataset.captions for text in row]
         self._text_numbers = np.array(flat, dtype=np.int64)
         self._first = np.cumsum(dataset.caption_counts) - dataset.caption_counts
-        self._table = TextTable(list(numbers))
+        self._table: TextTable | FeatureTable
+        if encode_texts is None:
+            self._table = TextTable(list(numbers))
+        else:
+            self._table = FeatureTable(encode_texts(list(numbers)))
+
+    @property
+    def feature_sizes(self) -> tuple[int | None, int | None]:
+        """Numbers of a feature of a picture and of a text; None where the encoder takes what is there."""
+        features = self.dataset.features
+        return (
+            None if features is None else features.size,
+            self._table.size if isinstance(self._table, FeatureTable) else None,
+        )
 
     def pictures(self, rows: Ints) -> torch.Tensor:
         """Pictures of these rows, uint8 [n, 3, S, S], clips [n, frames, 3, S, S], or features [n, D]."""
         return self.dataset.inputs(rows)
 
-    def texts(self, rows: Ints, captions: Ints) -> tuple[torch.Tensor, torch.Tensor]:
-        """Features of one caption of each row, as ``TextTable.take`` gives them."""
+    def texts(self, rows: Ints, captions: Ints) -> Texts:
+        """One caption of each row, as ``TextTable.take`` or ``FeatureTable.take`` gives it."""
         return self._table.take(self._text_numbers[self._first[rows] + captions])
 
 
@@ -47,27 +66,23 @@ class Batch:
     captions: Ints
     labels: torch.Tensor
     pictures: torch.Tensor
-    texts: tuple[torch.Tensor, torch.Tensor]
+    texts: Texts
 
-    def inputs(self, device: torch.device) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """What the encoders take, on a device: pictures, and buckets and offsets of the texts."""
-        buckets, offsets = self.texts
-        return self.pictures.to(device), buckets.to(device), offsets.to(device)
+    def inputs(self, device: torch.device) -> tuple[torch.Tensor, ...]:
+        """What the encoders take, on a device: pictures, then the texts."""
+        return tuple(values.to(device) for values in (self.pictures, *self.texts))
 
     def chunks(self, count: int) -> list[Batch]:
         """The batch in so many equal parts, in order; their number divides its size."""
         return [self._taken(equal_part(len(self.item_ids), number, count)) for number in range(count)]
 
     def _taken(self, part: slice) -> Batch:
-        buckets, offsets = self.texts
-        ends = torch.cat([offsets, offsets.new_tensor([len(buckets)])])
-        first = ends[part.start]
         return Batch(
             item_ids=self.item_ids[part],
             captions=self.captions[part],
             labels=self.labels[part],
             pictures=self.pictures[part],
-            texts=(buckets[first : ends[part.stop]], offsets[part] - first),
+            texts=part_of(self.texts, part),
         )
 
 

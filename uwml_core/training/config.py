@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from uwml_core.data import LANGUAGES, parse_only
 from uwml_core.training.encoders import KINDS
+from uwml_core.training.pretrained.names import IMAGE_LIBRARIES, TEXT_LIBRARIES, check_encoder
 from uwml_core.training.probes import PROBES_PER_SPLIT
 from uwml_core.weighting import Parameter, UWMLConfig
 from uwml_core.weighting.config import reject_unknown_keys
@@ -43,6 +44,8 @@ _OPTIONAL = frozenset(
     {
         "data.only",
         "data.pictures",
+        "model.image_encoder",
+        "model.text_encoder",
         "train.gradient_clip",
         "train.init_from",
         "train.warmup_epochs",
@@ -57,6 +60,8 @@ _TEXTS = frozenset(
         "data.only",
         "data.pictures",
         "data.split_column",
+        "model.image_encoder",
+        "model.text_encoder",
         "train.init_from",
         "train.resume",
         "run.root",
@@ -89,13 +94,23 @@ class DataConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """Which encoders, and the size of the embedding that they share."""
+    """Which encoders, and the size of the embedding that they share.
+
+    ``image_encoder`` and ``text_encoder`` name frozen ones of other libraries, whose features a small
+    projection learns from; None trains a small encoder from scratch.
+    """
 
     kind: str = "small"
     dim: int = 128
+    image_encoder: str | None = None
+    text_encoder: str | None = None
 
     def __post_init__(self) -> None:
         _check(self, "model")
+        if self.image_encoder is not None:
+            check_encoder(self.image_encoder, IMAGE_LIBRARIES, "model.image_encoder")
+        if self.text_encoder is not None:
+            check_encoder(self.text_encoder, TEXT_LIBRARIES, "model.text_encoder")
 
 
 @dataclass(frozen=True, kw_only=True)

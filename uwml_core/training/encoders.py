@@ -13,7 +13,7 @@ from torch import nn
 
 from uwml_core.training.text import BUCKETS
 
-KINDS = ("small", "features")
+KINDS = ("small",)
 
 _WIDTH = 16
 _TEXT_WIDTH = 128
@@ -129,15 +129,16 @@ class TwoTower(nn.Module):
 
     Args:
         dim: size of the embedding D.
-        features: numbers of a precomputed feature that stands for a picture; None for pictures.
+        sizes: numbers of a precomputed feature of a picture and of a text; None where there are none.
     """
 
     frozen = False
 
-    def __init__(self, dim: int, features: int | None = None) -> None:
+    def __init__(self, dim: int, sizes: tuple[int | None, int | None] = (None, None)) -> None:
         super().__init__()
-        self.pictures = SmallCNN(dim) if features is None else FeatureProjection(features, dim)
-        self.texts = BagOfNgrams(dim)
+        picture_size, text_size = sizes
+        self.pictures = SmallCNN(dim) if picture_size is None else FeatureProjection(picture_size, dim)
+        self.texts = BagOfNgrams(dim) if text_size is None else FeatureProjection(text_size, dim)
 
     def freeze(self, frozen: bool) -> None:
         """Let only the last linear maps learn, or everything again.
@@ -156,10 +157,12 @@ class TwoTower(nn.Module):
         return self
 
     def _backbones(self) -> nn.ModuleList:
-        parts = [self.texts.bag]
         # precomputed features are a backbone's already
+        parts: list[nn.Module] = []
         if isinstance(self.pictures, SmallCNN):
             parts.append(self.pictures.features)
+        if isinstance(self.texts, BagOfNgrams):
+            parts.append(self.texts.bag)
         return nn.ModuleList(parts)
 
     @property
@@ -167,30 +170,27 @@ class TwoTower(nn.Module):
         """Where the weights are."""
         return self.pictures.project.weight.device
 
-    def forward(
-        self, pictures: torch.Tensor, buckets: torch.Tensor, offsets: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(self, pictures: torch.Tensor, *texts: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Embeddings of both sides, each float32 [B, D], not normalised."""
-        return self.pictures(pictures), self.texts(buckets, offsets)
+        return self.pictures(pictures), self.texts(*texts)
 
 
-def build_model(kind: str, dim: int, seed: int, features: int | None = None) -> TwoTower:
+def build_model(
+    kind: str, dim: int, seed: int, sizes: tuple[int | None, int | None] = (None, None)
+) -> TwoTower:
     """Encoders with initial weights that depend on the seed only.
 
     Args:
         kind: one of ``KINDS``.
         dim: size of the embedding.
         seed: seed of the initial weights.
-        features: numbers of a precomputed feature; None where the data has pictures.
+        sizes: as for ``TwoTower``.
 
     Raises:
-        ValueError: for an unknown kind, or one that the data is not for.
+        ValueError: for an unknown kind.
     """
     if kind not in KINDS:
         raise ValueError(f"kind={kind!r} is unknown; choose one of {', '.join(KINDS)}")
-    if (kind == "features") != (features is not None):
-        shown, wanted = ("pictures", "small") if features is None else ("precomputed features", "features")
-        raise ValueError(f"model.kind={kind!r} is not for this data, which has {shown}; choose {wanted}")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return TwoTower(dim, features)
+        return TwoTower(dim, sizes)

@@ -17,6 +17,7 @@ from uwml_core.training.checkpoint import Checkpoint, load_checkpoint
 from uwml_core.training.config import DataConfig, OptimizationConfig, TrainConfig
 from uwml_core.training.distributed import Processes, processes_of_torchrun
 from uwml_core.training.encoders import TwoTower, build_model
+from uwml_core.training.inputs import corpus_of
 from uwml_core.training.intervention import Intervention
 from uwml_core.training.loop import Trainer, build_optimizer
 from uwml_core.training.observer import Bystander, Observer
@@ -60,7 +61,7 @@ def run_training(
         run, checkpoint = _earlier(config)
         dataset = intervention.data(load_data(config.data))
         batches = BatchSource(
-            Corpus(dataset),
+            corpus_of(dataset, config.model, progress=progress and processes.first),
             dataset.rows("train"),
             batch_size=config.data.batch_size,
             seed=config.train.seed,
@@ -91,8 +92,9 @@ def _trainer(
     logger: RunLogger,
     stop: StopRequest,
 ) -> Trainer:
-    size = None if dataset.features is None else dataset.features.size
-    model = build_model(config.model.kind, config.model.dim, config.train.seed, size).to(processes.device)
+    settings = config.model
+    model = build_model(settings.kind, settings.dim, config.train.seed, batches.corpus.feature_sizes)
+    model.to(processes.device)
     _start_from(model, config)
     if config.loss.accumulate_batches > 1:
         share_statistics(model)

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +56,39 @@ def _phrase_features(phrase: str) -> tuple[int, ...]:
 
 def _bucket(part: str) -> int:
     return zlib.crc32(part.encode("utf-8", "surrogatepass")) % BUCKETS
+
+
+Texts = tuple[torch.Tensor, ...]
+
+
+def part_of(texts: Texts, part: slice) -> Texts:
+    """Some of the texts that a table gave: ragged buckets with their offsets, or rows of features."""
+    if len(texts) == 1:
+        return (texts[0][part],)
+    buckets, offsets = texts
+    ends = torch.cat([offsets, offsets.new_tensor([len(buckets)])])
+    first = ends[part.start]
+    return buckets[first : ends[part.stop]], offsets[part] - first
+
+
+class FeatureTable:
+    """Precomputed features of many texts, taken by number.
+
+    Args:
+        features: float32 ``[texts, D]``.
+    """
+
+    def __init__(self, features: npt.NDArray[np.floating[Any]]) -> None:
+        self._features = features
+
+    @property
+    def size(self) -> int:
+        """Numbers of a feature, D."""
+        return int(self._features.shape[1])
+
+    def take(self, numbers: npt.NDArray[np.int64]) -> Texts:
+        """Features of some texts, float32 ``[n, D]``."""
+        return (torch.from_numpy(self._features[numbers].astype(np.float32, copy=False)),)
 
 
 class TextTable:

@@ -1,0 +1,35 @@
+"""From a data set to what the encoders take: pictures and words, or the features of frozen encoders."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+
+import numpy as np
+
+from uwml_core.data import PairDataset
+from uwml_core.data.features import FeatureRows
+from uwml_core.training.batches import Corpus
+from uwml_core.training.config import ModelConfig
+from uwml_core.training.pretrained.features import picture_features, text_features
+
+
+def corpus_of(dataset: PairDataset, model: ModelConfig, *, progress: bool = False) -> Corpus:
+    """The corpus of a data set, after frozen encoders where the configuration names some.
+
+    Args:
+        dataset: the data.
+        model: names the encoders.
+        progress: show a bar on standard error while features are computed.
+
+    Raises:
+        ValueError: as ``picture_features`` and ``text_features``.
+        OSError: if the cache folder cannot be written.
+    """
+    if model.image_encoder is not None:
+        values = picture_features(dataset, model.image_encoder, progress=progress)
+        rows = FeatureRows([values], np.arange(len(dataset), dtype=np.int64))
+        dataset = dataclasses.replace(dataset, features=rows)
+    if model.text_encoder is None:
+        return Corpus(dataset)
+    return Corpus(dataset, partial(text_features, name=model.text_encoder, progress=progress))

@@ -1,0 +1,1 @@
+"""Encoders with weights that others trained, by name; kept frozen, their features computed once."""

@@ -1,0 +1,182 @@
+"""Every illness by name: what is wrong, how it comes about, and which rules must find it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from uwml_core.training.sick import data, parts
+from uwml_core.weighting import LOSS_PRESETS
+
+HEALTHY = "healthy-"
+_OWN_WEIGHTS_OFF = {"loss.curve": "uniform", "loss.direction_mode": "off"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SickKind:
+    """One illness, or none.
+
+    Attributes:
+        title: what is wrong with the run.
+        preset: named loss that it begins with.
+        settings: settings that differ from ``run.SETTINGS``.
+        data: changes the data; None leaves them.
+        parts: change the trainer.
+        expects: rules, one of which must find it; empty for a healthy run.
+    """
+
+    title: str
+    preset: str = "uwml"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    data: data.DataFault | None = None
+    parts: tuple[parts.TrainerFault, ...] = ()
+    expects: tuple[str, ...] = ()
+
+
+_ILL: Mapping[str, SickKind] = {
+    "shuffled-20": SickKind(
+        title="the captions of 20 % of the training items are those of others",
+        settings={"train.epochs": 10},
+        data=data.shuffled(0.2),
+        expects=("wrong_pairs",),
+    ),
+    "shuffled-50": SickKind(
+        title="the captions of half of the training items are those of others",
+        settings={"train.epochs": 10},
+        data=data.shuffled(0.5),
+        expects=("wrong_pairs",),
+    ),
+    "duplicate-captions": SickKind(
+        title="half of the training items share a caption with seven others and have labels of their own",
+        data=data.duplicated,
+        expects=("false_negatives",),
+    ),
+    "high-learning-rate": SickKind(
+        title="a learning rate that is a hundred times too high, without clipping",
+        settings={"train.learning_rate": 0.3, "train.gradient_clip": None},
+        expects=("unstable", "collapse", "non_finite", "not_learning"),
+    ),
+    "low-learning-rate": SickKind(
+        title="a learning rate that moves nothing",
+        settings={"train.learning_rate": 1e-7},
+        expects=("not_learning",),
+    ),
+    "small-temperature": SickKind(
+        title="a temperature of 0.003",
+        preset="infonce",
+        settings={"loss.temperature": 0.003},
+        expects=("small_temperature",),
+    ),
+    "large-temperature": SickKind(
+        title="a temperature of 1, at which easy negatives hold the gradient",
+        preset="infonce",
+        settings={"loss.temperature": 1.0},
+        expects=("easy_negatives",),
+    ),
+    "hardest-collapse": SickKind(
+        title="a hinge over the hardest negatives from the first step on, at a high learning rate",
+        preset="vsepp",
+        settings={"train.learning_rate": 0.03},
+        expects=("collapse",),
+    ),
+    "not-normalised": SickKind(
+        title="a loop of one's own whose features are not normalised",
+        preset="infonce",
+        parts=(parts.not_normalised,),
+        expects=("not_normalised",),
+    ),
+    "one-direction": SickKind(
+        title="only the first direction is trained",
+        settings={"loss.direction_mode": "fixed", "loss.direction_fixed": 1.0},
+        expects=("one_direction",),
+    ),
+    "frozen-text": SickKind(
+        title="the text encoder keeps its initial weights",
+        parts=(parts.frozen_text,),
+        expects=("frozen_encoder",),
+    ),
+    "half-precision-ties": SickKind(
+        title="embeddings of a few bits, whose similarities tie", parts=(parts.coarse,), expects=("ties",)
+    ),
+    "stale-queue": SickKind(
+        title="a queue of two epochs of embeddings that move fast",
+        preset="infonce",
+        settings={"loss.memory_batches": 30, "train.learning_rate": 0.01},
+        expects=("stale_queue",),
+    ),
+    "accumulated-batch": SickKind(
+        title="gradients of small batches are added up and claimed as one large batch",
+        settings={"data.batch_size": 16, "train.epochs": 3},
+        parts=(parts.accumulated,),
+        expects=("claimed_batch",),
+    ),
+    "nan-at-step": SickKind(
+        title="embeddings that are no numbers at step 60", parts=(parts.nan_at(60),), expects=("non_finite",)
+    ),
+    "steep-curve": SickKind(
+        title="a curve of steepness 200 without clamp, and gradient through the weights",
+        settings={
+            "loss.steepness_start": 200.0,
+            "loss.steepness_end": 200.0,
+            "loss.hard_floor": 0.0,
+            "loss.max_weight": 1e6,
+        },
+        parts=(parts.attached_weights,),
+        expects=("few_pairs",),
+    ),
+    "nervous-controller": SickKind(
+        title="a direction controller with a window of one step and no smoothing",
+        settings={
+            "loss.window": 1,
+            "loss.update_every": 1,
+            "loss.smoothing": 0.0,
+            "loss.sensitivity": 0.01,
+        },
+        expects=("direction_jitter",),
+    ),
+    "falling-scale": SickKind(
+        title="a learned logit scale that falls",
+        preset="clip",
+        parts=(parts.moving_scale(-0.02),),
+        expects=("logit_scale",),
+    ),
+    "pinned-scale": SickKind(
+        title="a learned logit scale that is pinned at its limit",
+        preset="clip",
+        parts=(parts.moving_scale(0.1, start=4.0),),
+        expects=("logit_scale",),
+    ),
+    "memorised": SickKind(
+        title="few items for many epochs",
+        preset="infonce",
+        settings={"train.epochs": 40, "train.weight_decay": 0.0, "train.learning_rate": 1e-2},
+        data=data.few,
+        expects=("overfitting",),
+    ),
+    "costly-telemetry": SickKind(
+        title="telemetry that takes longer than the step",
+        settings={"train.epochs": 3},
+        parts=(parts.costly_telemetry,),
+        expects=("telemetry_cost",),
+    ),
+    "slowing": SickKind(
+        title="every step of the second half waits",
+        settings={"train.epochs": 4},
+        parts=(parts.slowing,),
+        expects=("throughput",),
+    ),
+}
+
+_HEALTHY: Mapping[str, SickKind] = {
+    HEALTHY + name: SickKind(title=f"nothing, {preset.title}", preset=name)
+    for name, preset in LOSS_PRESETS.items()
+}
+
+KINDS: Mapping[str, SickKind] = {
+    **_ILL,
+    "shuffled-0": SickKind(
+        title="nothing, as shuffled-20", settings={"train.epochs": 10}, data=data.shuffled(0.0)
+    ),
+    **_HEALTHY,
+}
