@@ -36,7 +36,7 @@ def body(run: Run) -> None:
             )
         )  # fmt: skip
     with left, st.container(key="below-the-item"):
-        ui.gap_card(gaps, step, modalities=modalities, theme=theme, rest=rest)
+        ui.gap_card(run, gaps, step, modalities=modalities, theme=theme, rest=rest)
     ui.await_later()
 
 

@@ -111,6 +111,9 @@ def test_crowded_points_are_smaller_and_let_others_shine_through(points, look):
     figure = embedding_map_figure(crowd, np.zeros(40_000), ["#111111"], look, modalities=NAMES, ranges=RANGES)
     assert figure.data[0].marker.size < few.size
     assert figure.data[0].marker.opacity < few.opacity
+    # their texts would be most of what is sent
+    assert figure.data[0].text is None
+    assert "%{text}" not in figure.data[0].hovertemplate
 
 
 def test_points_without_margins_do_not_speak_of_them(points, look):

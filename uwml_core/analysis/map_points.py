@@ -65,6 +65,10 @@ def places_of(snapshot: Snapshot, layout: pd.DataFrame) -> NDArray[np.float32]:
 def describe_items(item_ids: NDArray[np.int64], items: pd.DataFrame | None) -> pd.DataFrame:
     """Group and first caption of items.
 
+    Args:
+        item_ids: which ones, in which order.
+        items: frame of the table ``items``, or of this function; None where they were not logged.
+
     Returns:
         Frame ``[item_id, group, caption]``, a row per given id, with empty texts where they are not known.
     """
@@ -75,6 +79,8 @@ def describe_items(item_ids: NDArray[np.int64], items: pd.DataFrame | None) -> p
         return told
     known = items.drop_duplicates("item_id").set_index("item_id")
     found = known.reindex(item_ids)
+    if "caption" in found:
+        return found[["group", "caption"]].fillna("").astype(object).reset_index()
     told["group"] = [group if isinstance(group, str) and group.strip() else "" for group in found["group"]]
     told["caption"] = [first_caption(captions) for captions in found["captions"]]
     return told

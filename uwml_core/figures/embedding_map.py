@@ -21,6 +21,8 @@ from uwml_core.i18n import _
 GLIDE = "glide"
 _SYMBOLS = ("circle", "diamond")
 _LONGEST = 90
+# Of more points the texts would be most of what is sent; a click tells them.
+MOST_SPOKEN = 5_000
 Range = tuple[float, float]
 
 
@@ -49,12 +51,12 @@ def embedding_map_figure(
     figure.update_layout(dragmode="lasso")
     if points.empty:
         return say_empty(figure, theme, _("No point of this choice has a place on the map"))
-    look = _look(len(points))
     for place, name in enumerate(modalities):
         mine = (points["modality"] == name).to_numpy()
         if mine.any():
             palette = [theme.ghost, *colors]
-            figure.add_trace(_points(points[mine], codes[mine], palette, symbol=_SYMBOLS[place], **look))
+            look = {**_look(len(points)), "symbol": _SYMBOLS[place], "spoken": len(points) <= MOST_SPOKEN}
+            figure.add_trace(_points(points[mine], codes[mine], palette, **look))
     axis = {"showgrid": False, "showticklabels": False, "ticks": "", "showline": False}
     figure.update_xaxes(range=list(ranges[0]), **axis)
     figure.update_yaxes(range=list(ranges[1]), scaleanchor="x", scaleratio=1, **axis)
@@ -68,9 +70,10 @@ def _look(n: int) -> dict[str, float]:
 
 
 def _points(
-    points: pd.DataFrame, codes: NDArray[np.int64], palette: Sequence[str], **look: Any
+    points: pd.DataFrame, codes: NDArray[np.int64], palette: Sequence[str], *, spoken: bool, **look: Any
 ) -> go.Scattergl:
     name = modality_name(str(points["modality"].iloc[0]))
+    texts = _texts(points) if spoken else None
     ranked = bool(points["margin"].notna().any())
     extra = points[["item_id", "margin", "rank"] if ranked else ["item_id"]].to_numpy(np.float64)
     told = _("of item %{customdata[0]:.0f}<br>margin %{customdata[1]:.3f} · rank %{customdata[2]:.1f}")
@@ -91,10 +94,14 @@ def _points(
             "line": {"width": 0.5 if look["size"] > 4 else 0, "color": fade("#6b7280", 0.55)},
         },
         customdata=floats(extra),
-        # an array: of a list the library would look at every text
-        text=np.array([_hover(*row) for row in zip(points["caption"], points["group"], strict=True)], object),
-        hovertemplate=f"%{{text}}<b>{escape(name)}</b> " + told + "<extra></extra>",
+        text=texts,
+        hovertemplate=f"{'' if texts is None else '%{text}'}<b>{escape(name)}</b> {told}<extra></extra>",
     )
+
+
+def _texts(points: pd.DataFrame) -> NDArray[np.object_]:
+    # an array: of a list the library would look at every text
+    return np.array([_hover(*row) for row in zip(points["caption"], points["group"], strict=True)], object)
 
 
 def _hover(caption: str, group: str) -> str:

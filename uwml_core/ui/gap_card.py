@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import pandas as pd
+import streamlit as st
 
 from uwml_core.analysis.gap_intervals import DRAWS
 from uwml_core.analysis.hubness import NEIGHBORS
 from uwml_core.figures.gap_measures import gap_measures_figure
 from uwml_core.figures.theme import Theme
-from uwml_core.i18n import _
+from uwml_core.i18n import _, language
+from uwml_core.runlog.reader import Run
 from uwml_core.ui.card import card
+from uwml_core.ui.map_read import snapshots_version
 from uwml_core.ui.text import guide_formulas
 
 HEIGHT = 460
 
 
 def gap_card(
-    gaps: pd.DataFrame, step: int, *, modalities: tuple[str, str], theme: Theme, rest: int = 0
+    run: Run, gaps: pd.DataFrame, step: int, *, modalities: tuple[str, str], theme: Theme, rest: int = 0
 ) -> None:
     """Draw the measures from snapshot to snapshot, and below what each one is.
 
     Args:
+        run: the run.
         gaps: frame of ``merge_gaps``.
         step: snapshot to mark.
         modalities: names of both.
         theme: colours.
         rest: snapshots that are still to be measured.
     """
-    figure = gap_measures_figure(gaps, theme, modalities=modalities, step=step, height=HEIGHT)
+    measured = (str(run.path), snapshots_version(run), tuple(gaps["step"].unique()))
+    figure = _figure(measured, step, modalities, language(), theme.base, _gaps=gaps, _theme=theme)
     card(
         _("The gap in the original space"),
         figure,
@@ -39,6 +46,18 @@ def gap_card(
         height=HEIGHT,
     )
     guide_formulas(_formulas())
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _figure(
+    measured: Hashable,
+    step: int,
+    modalities: tuple[str, str],
+    *spoken: str,
+    _gaps: pd.DataFrame,
+    _theme: Theme,
+) -> object:
+    return gap_measures_figure(_gaps, _theme, modalities=modalities, step=step, height=HEIGHT)
 
 
 def _formulas() -> dict[str, str]:

@@ -12,8 +12,8 @@ import streamlit as st
 
 from uwml_core.analysis.hard_negatives.rows import rows_of_epoch
 from uwml_core.analysis.map_measures import WEIGHT_COLUMNS, item_weights
+from uwml_core.analysis.map_points import describe_items, places_of
 from uwml_core.analysis.map_points import map_points as points_of
-from uwml_core.analysis.map_points import places_of
 from uwml_core.analysis.pair_strength import pair_strength
 from uwml_core.analysis.projection_quality import ProjectionQuality, point_quality, projection_quality
 from uwml_core.analysis.training import phase_bands
@@ -108,7 +108,14 @@ def _points(
 ) -> pd.DataFrame:
     shot = snapshot(_run, step)
     unknown = pd.DataFrame({"margin": np.nan, "rank": np.nan}, index=range(len(shot.item_ids)))
-    return points_of(shot, _layout, unknown if _strength is None else _strength, texts_of(_run))
+    told = _described(path, _run.info.get("data_fingerprint"), _run.has("items"), _run=_run)
+    return points_of(shot, _layout, unknown if _strength is None else _strength, told)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _described(path: str, fingerprint: object, there: bool, *, _run: Run) -> pd.DataFrame | None:
+    items = texts_of(_run)
+    return None if items is None else describe_items(items["item_id"].to_numpy(np.int64), items)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
