@@ -3,11 +3,11 @@
 import streamlit as st
 
 from uwml_core.i18n import _
-from uwml_core.ui import ICON, draw_frame, draw_training, plotly_route
+from uwml_core.ui import ICON, draw_frame, draw_training, end_children, plotly_route
 
 # The server imports this file when it starts, so that routing is declared before the first visitor comes:
 # otherwise that visitor, on a deep link, would be told by the older pages/ discovery that there is no page.
-app = st.App(__file__, routes=[plotly_route()])
+app = st.App(__file__, routes=[plotly_route()], lifespan=end_children)
 
 if st.runtime.exists():
     st.set_page_config(page_title="UWML Lens", page_icon=str(ICON), layout="wide")
@@ -28,6 +28,7 @@ page = st.navigation(
         ],
         _("Decide"): [
             st.Page("pages/decide/compare.py", title=_("Compare"), icon=":material/difference:"),
+            st.Page("pages/decide/diagnosis.py", title=_("Diagnosis"), icon=":material/stethoscope:"),
         ],
         _("Share"): [st.Page("pages/share/share.py", title=_("Share"), icon=":material/share:")],
     }

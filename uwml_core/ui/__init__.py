@@ -65,6 +65,7 @@ from uwml_core.ui.read import (
 from uwml_core.ui.recipes import recipe_card
 from uwml_core.ui.report_card import report_card
 from uwml_core.ui.runs_list import runs_list
+from uwml_core.ui.server_end import end_children
 from uwml_core.ui.sheet_clicks import follow_clicks
 from uwml_core.ui.text import guide, headline, note, notes
 from uwml_core.ui.training_strip import draw_training
@@ -103,6 +104,7 @@ __all__ = [
     "draw_training",
     "empty_comparison",
     "empty_folder",
+    "end_children",
     "epoch_choice",
     "evals",
     "events",

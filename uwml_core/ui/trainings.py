@@ -8,7 +8,6 @@ trains on to its end.
 
 from __future__ import annotations
 
-import atexit
 import os
 import subprocess
 import sys
@@ -159,4 +158,3 @@ def _spawn(command: list[str], errors: IO[bytes]) -> subprocess.Popen[bytes]:
 
 
 trainings = Trainings()
-atexit.register(trainings.close)
