@@ -95,13 +95,15 @@ def train_in_place(
         train_one_epoch(model, data, loss, epoch, optimizer, None, None, None, args)
 
 
-def weights_of_one_of_two(*words: str) -> dict[str, torch.Tensor]:
-    """What their loop ends at in one of two processes, with half of each batch of 16."""
-    rank = torch.distributed.get_rank()
-    args = arguments(*words, rank=rank, world_size=2)
-    model = torch.nn.parallel.DistributedDataParallel(clip())
-    train_in_place(model, create_loss(args, **WEIGHTED), Loader(4, 16, half=rank), args)
-    return model.module.state_dict()
+def weights_of_one_of_two(*accumulated: str) -> list[dict[str, torch.Tensor]]:
+    """What their loop ends at in one of two processes, with half of each batch of 16, by --accum-freq."""
+    rank, found = torch.distributed.get_rank(), []
+    for number in accumulated:
+        args = arguments("--accum-freq", number, rank=rank, world_size=2)
+        model = torch.nn.parallel.DistributedDataParallel(clip())
+        train_in_place(model, create_loss(args, **WEIGHTED), Loader(4, 16, half=rank), args)
+        found.append(model.module.state_dict())
+    return found
 
 
 def run_script(folder: str, words: list[str]) -> None:
@@ -122,4 +124,6 @@ def run_script(folder: str, words: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    run_script(sys.argv[1], sys.argv[2:])
+    # each an attempt, the words of which are one argument
+    for attempt in sys.argv[2:]:
+        run_script(sys.argv[1], attempt.split())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -12,7 +13,10 @@ import torch
 import torch.distributed as dist
 from torch import multiprocessing
 
-TIMEOUT_S = 120
+TIMEOUT_S = 240
+# imports are most of what a process costs: a server does them once, and each process is a fork of it
+PRELOADED = ["torch.distributed", "torch.nn.parallel", "uwml_core.integrations.step_log", "uwml_core.losses"]
+START = "forkserver" if sys.platform == "linux" else "spawn"
 
 
 def run_in_processes(function: Callable[[], Any], size: int, folder: Path) -> list[Any]:
@@ -21,9 +25,12 @@ def run_in_processes(function: Callable[[], Any], size: int, folder: Path) -> li
     The processes talk over gloo and meet in a file, so that no port is taken.
 
     Raises:
-        TimeoutError: if they have not ended after two minutes; they are killed.
+        TimeoutError: if they have not ended after four minutes; they are killed.
     """
-    context = multiprocessing.spawn(_one, (function, size, folder), nprocs=size, join=False)
+    multiprocessing.set_forkserver_preload(PRELOADED)
+    context = multiprocessing.start_processes(
+        _one, (function, size, folder), nprocs=size, join=False, start_method=START
+    )
     deadline = time.monotonic() + TIMEOUT_S
     try:
         while not context.join(timeout=1):
