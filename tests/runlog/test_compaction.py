@@ -98,6 +98,8 @@ def test_files_keep_schema_metadata_and_encoding(run: Run) -> None:
         for index, name in enumerate(file.schema_arrow.names):
             column = file.metadata.row_group(0).column(index)
             assert column.compression == "ZSTD"
+            # Parquet leaves NaN out of the bounds of floats
+            assert not (column.is_stats_set and column.physical_type in {"FLOAT", "DOUBLE"})
             assert ("BYTE_STREAM_SPLIT" in column.encodings) == (name in TABLES[table].byte_stream_split)
     assert pq.read_schema(run.parts("pairs")[0].path).equals(schema, check_metadata=True)
 
@@ -112,6 +114,49 @@ def test_a_joined_file_has_row_groups_that_a_filter_skips(run: Run, monkeypatch:
     low = metadata.row_group(1).column(0).statistics.min
     assert low > metadata.row_group(0).column(0).statistics.max - 1
     assert run.table("pairs", filter=pc.field("step") == 11).num_rows == 16
+
+
+def test_a_file_of_enough_rows_is_not_joined_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compactor, "FAN_IN", 2)
+    monkeypatch.setattr(compactor, "ENOUGH_ROWS", 60)
+    joined: list[tuple[int, int]] = []
+    real = compactor.join_parts
+
+    def join(folder: Path, names: Any, *arguments: Any) -> Any:
+        if folder.name == "pairs":
+            joined.extend((name.first, name.last) for name in names)
+        return real(folder, names, *arguments)
+
+    monkeypatch.setattr(compactor, "join_parts", join)
+    with RunLogger(tmp_path, "run", flush_seconds=3600, flush_steps=2) as log:
+        for step in range(0, 18, 2):
+            log_batches(log, range(step, step + 2), per_epoch=100)
+            log.flush()
+    run = open_run(tmp_path / "run")
+    assert len(joined) > 7
+    assert set(joined) <= {(step, step + 1) for step in range(0, 18, 2)}
+    assert [(part.first, part.last) for part in run.parts("steps")] == [(0, 17)]
+    assert run.table("pairs").num_rows == 18 * 16
+    assert_rollups_equal_recount(run)
+
+
+@pytest.mark.parametrize("room", [0, 10_000, 2**30])
+def test_what_is_kept_in_memory_changes_no_joined_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    monkeypatch.setattr(compactor, "_KEPT_BYTES", room)
+    with RunLogger(tmp_path, "run", flush_seconds=3600, flush_steps=2) as log:
+        for step in range(0, 18, 2):
+            log_batches(log, range(step, step + 2), per_epoch=4)
+            log.log_eval(split="val", metrics=[("i2t", "R@1", float("nan"), step, None)], epoch=step // 4)
+            log.flush()
+    run = open_run(tmp_path / "run")
+    assert all(len(run.parts(table)) == 1 for table in ("steps", "pairs", "evals", "rollups/items"))
+    assert run.frame("pairs")["step"].tolist() == np.repeat(np.arange(18), 16).tolist()
+    assert run.table("evals")["n"].to_pylist() == list(range(0, 18, 2))
+    schema = TABLES["pairs"].schema(("i2t", "t2i"))
+    assert pq.read_schema(run.parts("pairs")[0].path).equals(schema, check_metadata=True)
+    assert_rollups_equal_recount(run)
 
 
 def test_files_of_more_rows_than_allowed_stay_apart(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

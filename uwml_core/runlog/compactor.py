@@ -6,17 +6,23 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 
-from uwml_core.runlog.jobs import Job
+import pyarrow as pa
+
+from uwml_core.runlog.jobs import NEVER_JOINED, Job
 from uwml_core.runlog.joining import join_parts, joined_name
 from uwml_core.runlog.parts import PartName
 from uwml_core.runlog.rollups import Directions
 from uwml_core.runlog.schema import TABLES
 
-# Snapshots are one file each, and neighbors likewise.
-COMPACTED = tuple(name for name in TABLES if name not in {"snapshots", "neighbors"})
+COMPACTED = tuple(name for name in TABLES if name not in NEVER_JOINED)
 FAN_IN = 20
 # As much as is joined in about a second, and decoded in 100 MB.
 MOST_ROWS = 1_000_000
+
+# A raw file of so many rows is as good as a larger one: each row is joined once where they come fast.
+ENOUGH_ROWS = 262_144
+# What was written a moment ago need not be read again, as far as there is room for it.
+_KEPT_BYTES = 64 * 2**20
 
 # Levels: of a file that stays as it is, and of those that are joined though they are few.
 _DONE, _ALL, _YOUNGEST, _NONE = 99, 98, 0, -1
@@ -27,6 +33,8 @@ class _File:
     name: PartName
     rows: int
     level: int = 0
+    data: pa.Table | None = None
+    kept_bytes: int = 0
 
 
 class Compactor:
@@ -56,7 +64,11 @@ class Compactor:
             # a stretch of rollups that has grown
             files.pop()
         name = PartName(self._segment, job.first, job.last, self._rank)
-        files.append(_File(name, job.data.num_rows))
+        file = _File(name, job.data.num_rows, _level(job.table, job.data.num_rows, 0))
+        held, size = sum(f.kept_bytes for known in self._files.values() for f in known), job.data.nbytes
+        if file.level != _DONE and held + size <= _KEPT_BYTES:
+            file.data, file.kept_bytes = job.data, size
+        files.append(file)
 
     def forget(self) -> None:
         """All files are gone."""
@@ -116,17 +128,23 @@ class Compactor:
         if self._few == _ALL:
             level = _DONE
         names = [file.name for file in group]
+        known = {file.name: file.data for file in group if file.data is not None}
         try:
-            rows = yield from join_parts(self._run / table, names, TABLES[table], self._directions)
+            rows = yield from join_parts(self._run / table, names, TABLES[table], self._directions, known)
         except Exception:
             # once is enough: the command may do it later
             for file in group:
-                file.level = _DONE
+                file.level, file.data, file.kept_bytes = _DONE, None, 0
             raise
-        files[place : place + len(group)] = [_File(joined_name(names), rows, level)]
+        files[place : place + len(group)] = [_File(joined_name(names), rows, _level(table, rows, level))]
 
 
 _ENDED = object()
+
+
+def _level(table: str, rows: int, level: int) -> int:
+    """Level of a file; rollups get shorter by being joined, so there no number of rows is enough."""
+    return _DONE if rows >= ENOUGH_ROWS and not table.startswith("rollups/") else level
 
 
 def _neighbours(files: list[_File], start: int, few: int) -> tuple[list[_File], bool]:

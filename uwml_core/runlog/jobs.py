@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from uwml_core.runlog.parts import part_name, write_parquet
+from uwml_core.runlog.parts import BRIEF, LASTING, part_name, write_parquet
 from uwml_core.runlog.schema import TABLES
+
+# One file each.
+NEVER_JOINED = frozenset({"snapshots", "neighbors"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,9 +31,9 @@ class Job:
     def write(self, run: Path, segment: int) -> None:
         """Write the file; writing it again replaces it with the same content."""
         folder = _folder(run, self.table)
-        write_parquet(
-            self.data, folder / part_name(segment, self.first, self.last, self.rank), TABLES[self.table]
-        )
+        path = folder / part_name(segment, self.first, self.last, self.rank)
+        compression = LASTING if self.table in NEVER_JOINED else BRIEF
+        write_parquet(self.data, path, TABLES[self.table], compression)
         if self.replaced is not None:
             with contextlib.suppress(OSError):
                 (folder / part_name(segment, self.first, self.replaced, self.rank)).unlink()

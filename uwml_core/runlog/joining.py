@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +20,7 @@ from uwml_core.runlog.tables import Table
 ROWS_PER_GROUP = 131_072
 
 Names = Sequence[PartName]
+_Source: TypeAlias = Path | pa.Table
 
 
 def joined_name(names: Names) -> PartName:
@@ -32,7 +34,13 @@ def joined_name(names: Names) -> PartName:
     return first._replace(last=max(name.last for name in names))
 
 
-def join_parts(folder: Path, names: Names, spec: Table, directions: Directions) -> Generator[None, None, int]:
+def join_parts(
+    folder: Path,
+    names: Names,
+    spec: Table,
+    directions: Directions,
+    known: Mapping[PartName, pa.Table] | None = None,
+) -> Generator[None, None, int]:
     """Write one file with the rows of all, then delete them; dying in between does no harm.
 
     Args:
@@ -40,6 +48,7 @@ def join_parts(folder: Path, names: Names, spec: Table, directions: Directions) 
         names: parts of one segment and process in their order, two or more.
         spec: the table.
         directions: of the run.
+        known: rows of some of the files, which need not be read.
 
     Yields:
         After each row group, and while the disk takes its time.
@@ -52,16 +61,17 @@ def join_parts(folder: Path, names: Names, spec: Table, directions: Directions) 
         pa.ArrowException: if a file is none or its columns do not fit the others'; likewise.
     """
     paths = [folder / part_name(*name) for name in names]
+    sources = [(known or {}).get(name, path) for path, name in zip(paths, names, strict=True)]
     target = folder / part_name(*joined_name(names))
     temporary = folder / f".{target.name}.{os.getpid()}.tmp"
     rows = 0
     try:
-        schema = pa.unify_schemas([pq.read_schema(path) for path in paths])
+        schema = pa.unify_schemas([_schema(source) for source in sources])
         with (
             pa.OSFile(str(temporary), "wb") as sink,
-            pq.ParquetWriter(sink, schema, **encoding(spec)) as writer,
+            pq.ParquetWriter(sink, schema, **encoding(spec, schema)) as writer,
         ):
-            for group in _groups(paths, schema, _merge(spec, directions)):
+            for group in _groups(sources, schema, _merge(spec, directions)):
                 writer.write_table(group, row_group_size=2 * ROWS_PER_GROUP)
                 rows += group.num_rows
                 yield
@@ -86,13 +96,17 @@ def _merge(spec: Table, directions: Directions) -> Callable[[pa.Table], pa.Table
     return None
 
 
+def _schema(source: _Source) -> pa.Schema:
+    return pq.read_schema(source) if isinstance(source, Path) else source.schema
+
+
 def _groups(
-    paths: Sequence[Path], schema: pa.Schema, merge: Callable[[pa.Table], pa.Table] | None
+    sources: Sequence[_Source], schema: pa.Schema, merge: Callable[[pa.Table], pa.Table] | None
 ) -> Iterator[pa.Table]:
     """Rows of all files, about a row group at a time; all of them at once where they are merged."""
     waiting: list[pa.Table] = []
-    for path in paths:
-        for table in _row_groups(path, schema):
+    for source in sources:
+        for table in _row_groups(source, schema):
             waiting.append(table)
             if merge is None and sum(part.num_rows for part in waiting) >= ROWS_PER_GROUP:
                 yield _together(waiting)
@@ -102,13 +116,20 @@ def _groups(
         yield whole if merge is None else merge(whole)
 
 
-def _row_groups(path: Path, schema: pa.Schema) -> Iterator[pa.Table]:
-    empty = schema.empty_table()
-    with pq.ParquetFile(path) as file:
+def _row_groups(source: _Source, schema: pa.Schema) -> Iterator[pa.Table]:
+    if not isinstance(source, Path):
+        yield _as_in(schema, source)
+        return
+    with pq.ParquetFile(source) as file:
         for index in range(file.num_row_groups):
             # one thread: training has the others
-            table = file.read_row_group(index, use_threads=False)
-            yield pa.concat_tables([empty, table], promote_options="default")
+            yield _as_in(schema, file.read_row_group(index, use_threads=False))
+
+
+def _as_in(schema: pa.Schema, table: pa.Table) -> pa.Table:
+    if table.schema.equals(schema):
+        return table
+    return pa.concat_tables([schema.empty_table(), table], promote_options="default")
 
 
 def _together(tables: Sequence[pa.Table]) -> pa.Table:

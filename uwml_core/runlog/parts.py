@@ -21,6 +21,9 @@ from uwml_core.runlog.schema import Table
 
 STEP_NAMED = frozenset({"steps", "pairs", "snapshots", "neighbors", "rollups/margins", "rollups/items"})
 
+LASTING, BRIEF = "zstd", "lz4"
+"""Compression of a file that stays, and of one that is joined with others soon."""
+
 _NAME = re.compile(r"part-(\d+)(?:r(\d+))?-(-?\d+)-(-?\d+)\.parquet")
 
 
@@ -62,7 +65,7 @@ def parse_part_name(name: str) -> PartName | None:
     return PartName(segment, first, last, rank)
 
 
-def write_parquet(table: pa.Table, path: Path, spec: Table) -> None:
+def write_parquet(table: pa.Table, path: Path, spec: Table, compression: str = LASTING) -> None:
     """Write a table under a temporary name in the same folder, then move it to ``path``.
 
     The temporary name begins with a dot, which dataset discovery of every tool leaves out.
@@ -73,7 +76,7 @@ def write_parquet(table: pa.Table, path: Path, spec: Table) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with pa.OSFile(str(temporary), "wb") as sink:
-            encode(table, sink, spec)
+            encode(table, sink, spec, compression)
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -81,17 +84,23 @@ def write_parquet(table: pa.Table, path: Path, spec: Table) -> None:
         raise
 
 
-def encode(table: pa.Table, sink: pa.NativeFile, spec: Table) -> None:
-    """Write Parquet: zstd, dictionary and byte-stream-split only where the schema says so."""
-    pq.write_table(table, sink, **encoding(spec))
+def encode(table: pa.Table, sink: pa.NativeFile, spec: Table, compression: str = LASTING) -> None:
+    """Write Parquet: dictionary and byte-stream-split only where the schema says so."""
+    how = encoding(spec, table.schema, compression)
+    pq.write_table(table, sink, row_group_size=spec.rows_per_group, **how)
 
 
-def encoding(spec: Table) -> dict[str, Any]:
-    """How the columns of a table are written."""
+def encoding(spec: Table, schema: pa.Schema, compression: str = LASTING) -> dict[str, Any]:
+    """How the columns of a table are written.
+
+    Floats get no statistics. They cost a fifth of the time, nobody skips rows by them, and as Parquet
+    leaves NaN out of them a tool that trusts them may take a row group for free of NaN.
+    """
     return {
-        "compression": "zstd",
+        "compression": compression,
         "use_dictionary": list(spec.dictionary) or False,
         "use_byte_stream_split": list(spec.byte_stream_split) or False,
+        "write_statistics": [field.name for field in schema if not pa.types.is_floating(field.type)] or False,
     }
 
 

@@ -14,14 +14,17 @@ from uwml_core.runlog.rollups import (
     Directions,
     Rollup,
     Values,
-    count,
+    count_values,
     joined_values,
     merged,
+    pair_values,
     to_table,
 )
 
 # A stretch ends where rewriting it would take too long.
 _MOST_ROWS = 200_000
+# Rows are counted many at a time, but no more than the processor keeps close.
+_MOST_WAITING = 32_768
 # A reader counts what is behind the last file from pairs, which costs it this many part files at most.
 PATIENCE = 10
 
@@ -54,6 +57,7 @@ class RollupLog:
     def __init__(self, segment: int, rank: int, directions: Directions, patience: int = PATIENCE) -> None:
         self._origin = {"segment": segment, "process": rank}
         self._directions, self._patience = directions, patience
+        self._waiting: list[pa.Table] = []
         self._parts: dict[str, list[Values]] = {name: [] for name in ROLLUPS}
         self._first: int | None = None
         self._last = self._age = 0
@@ -69,8 +73,9 @@ class RollupLog:
                 self._epoch = epoch
             self._first = steps[0] if self._first is None else self._first
             self._last = steps[-1]
-            for name, rollup in ROLLUPS.items():
-                self._parts[name].append(count(rollup, rows, self._directions))
+            self._waiting.append(rows)
+            if sum(table.num_rows for table in self._waiting) >= _MOST_WAITING:
+                self._count()
         self._age += 1
         if self._age >= self._patience:
             files += self._files()
@@ -84,12 +89,21 @@ class RollupLog:
         self.begin_anew()
         return files
 
+    def _count(self) -> None:
+        if self._waiting:
+            rows = pair_values(pa.concat_tables(self._waiting), self._directions)
+            for name, rollup in ROLLUPS.items():
+                self._parts[name].append(count_values(rollup, rows))
+        self._waiting = []
+
     def begin_anew(self) -> None:
         """Leave the stretch without writing it."""
+        self._waiting = []
         self._parts = {name: [] for name in ROLLUPS}
         self._first = self._written = None
 
     def _files(self) -> list[Counted]:
+        self._count()
         files = []
         for name, rollup in ROLLUPS.items():
             rows = merged(rollup, joined_values(self._parts[name]))

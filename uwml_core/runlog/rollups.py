@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from uwml_core.runlog import columns
+from uwml_core.runlog.grouping import Groups, as_one, grouped
 from uwml_core.runlog.schema import ITEM_ROLLUPS, MARGIN_ROLLUPS
 from uwml_core.runlog.tables import Table
 from uwml_core.runlog.values import direction_codes, number_column
@@ -31,9 +32,6 @@ NO_EPOCH = np.iinfo(np.int32).min
 _NOT_FINITE = BINS + 1
 _NULLS = {"epoch": NO_EPOCH, "bin": _NOT_FINITE}
 
-# what an int64 holds
-_MOST_PLACES = 2**62
-
 Directions = tuple[str, str]
 Values = dict[str, NDArray[Any]]
 
@@ -44,89 +42,98 @@ class Rollup:
 
     Attributes:
         spec: its table.
-        keys: columns by which rows are counted together.
-        count: values per row of ``pairs`` to values per row that can be merged.
-        merge: values, and where each group of rows begins, to values per group.
+        keys: columns by which rows are counted together, the last one beside epoch and direction.
+        place: the last key of each row of ``pairs``.
+        count: rows of ``pairs`` to values per group, which can be merged.
+        merge: values to values per group.
         span: epochs that are counted together.
     """
 
     spec: Table
-    keys: tuple[str, ...]
-    count: Callable[[Values], Values]
-    merge: Callable[[Values, NDArray[np.intp]], Values]
+    keys: tuple[str, str, str]
+    place: Callable[[Values], NDArray[Any]]
+    count: Callable[[Values, Groups], Values]
+    merge: Callable[[Values, Groups], Values]
     span: int
 
 
-def _count_margins(pairs: Values) -> Values:
-    margin, loss = pairs["margin"], pairs["pair_loss"]
+def _bins(pairs: Values) -> NDArray[np.int64]:
+    margin = pairs["margin"]
     finite = np.isfinite(margin)
-    place = np.floor((np.where(finite, margin, 0.0) - LOWEST) * BINS_PER_COSINE)
-    place = np.clip(np.where(margin == HIGHEST, BINS - 1, place), -1, BINS)
+    place = np.floor((_or_zero(margin, finite) - LOWEST) * BINS_PER_COSINE)
+    # the last bin holds its upper edge
+    place[margin == HIGHEST] = BINS - 1
+    np.clip(place, -1, BINS, out=place)
+    place[~finite] = _NOT_FINITE
+    return place.astype(np.int64)
+
+
+def _count_margins(pairs: Values, groups: Groups) -> Values:
+    finite, loss = np.isfinite(pairs["margin"]), pairs["pair_loss"]
+    given = {name: np.isfinite(pairs[name]) for name in ("weight", "gradient_share", "pair_loss")}
     counted = {
-        "weight": pairs["weight"],
-        "weight_sq": pairs["weight"] ** 2,
-        "gradient_share": pairs["gradient_share"],
-        "one_minus_p": -np.expm1(-np.where(np.isfinite(loss), loss, np.nan)),
+        "weight_sum": (pairs["weight"], given["weight"]),
+        "weight_sq_sum": (pairs["weight"] ** 2, given["weight"]),
+        "gradient_share_sum": (pairs["gradient_share"], given["gradient_share"]),
+        "one_minus_p_sum": (-np.expm1(-_or_zero(loss, given["pair_loss"])), given["pair_loss"]),
     }
-    missing = {name: ~np.isfinite(pairs[name]) for name in ("weight", "gradient_share", "pair_loss")}
     return {
-        "bin": np.where(finite, place, _NOT_FINITE).astype(np.int64),
-        "count": np.ones(len(margin), np.int64),
-        **{f"{name}_sum": np.where(finite & np.isfinite(v), v, 0.0) for name, v in counted.items()},
-        **{f"no_{name}_count": absent.astype(np.int64) for name, absent in missing.items()},
+        "count": groups.rows(),
+        **{name: groups.total(_or_zero(values, finite & known)) for name, (values, known) in counted.items()},
+        **{f"no_{name}_count": groups.rows(~known) for name, known in given.items()},
     }
 
 
-def _merge_margins(rows: Values, starts: NDArray[np.intp]) -> Values:
-    return {
-        name: np.add.reduceat(values, starts) for name, values in rows.items() if name.endswith(_ADDITIVE)
-    }
+def _or_zero(values: NDArray[Any], chosen: NDArray[np.bool_], other: float = 0.0) -> NDArray[Any]:
+    return values if chosen.all() else np.where(chosen, values, other)
+
+
+def _merge_margins(rows: Values, groups: Groups) -> Values:
+    return {name: groups.total(values) for name, values in rows.items() if name.endswith(_ADDITIVE)}
 
 
 _ADDITIVE = ("count", "_sum")
 
 
-def _count_items(pairs: Values) -> Values:
-    margin, weight = pairs["margin"], pairs["weight"]
-    finite, weighed = np.isfinite(margin), np.isfinite(weight)
+def _count_items(pairs: Values, groups: Groups) -> Values:
+    finite, weighed = np.isfinite(pairs["margin"]), np.isfinite(pairs["weight"])
+    margin = _or_zero(pairs["margin"], finite)
+    n, rows, weights = groups.rows(finite), groups.rows(), groups.rows(weighed)
+    mean = groups.total(margin) / np.maximum(n, 1)
+    squares = groups.total(_or_zero((margin - mean[groups.of]) ** 2, finite))
     return {
-        "item_id": pairs["item_id"],
-        "n": finite.astype(np.int64),
-        "margin_mean": np.where(finite, margin, 0.0),
-        "margin_min": np.where(finite, margin, np.inf),
-        "margin_spread": np.zeros(len(margin)),
-        "weight_mean": np.where(weighed, weight, 0.0),
-        "no_margin_count": (~finite).astype(np.int64),
-        "no_weight_count": (~weighed).astype(np.int64),
+        "n": n,
+        "margin_mean": mean,
+        "margin_min": groups.least(_or_zero(margin, finite, np.inf)),
+        "margin_spread": np.sqrt(squares / np.maximum(n, 1)),
+        "weight_mean": groups.total(_or_zero(pairs["weight"], weighed)) / np.maximum(weights, 1),
+        "no_margin_count": rows - n,
+        "no_weight_count": rows - weights,
     }
 
 
-def _merge_items(rows: Values, starts: NDArray[np.intp]) -> Values:
-    sizes = np.diff(np.append(starts, len(rows["n"])))
-
-    def total(values: NDArray[Any]) -> NDArray[Any]:
-        return np.asarray(np.add.reduceat(values, starts))
-
+def _merge_items(rows: Values, groups: Groups) -> Values:
     n, weighed = rows["n"], rows["n"] + rows["no_margin_count"] - rows["no_weight_count"]
-    whole, whole_weighed = total(n), total(weighed)
-    mean = total(n * rows["margin_mean"]) / np.maximum(whole, 1)
+    whole, whole_weighed = groups.total(n), groups.total(weighed)
+    mean = groups.total(n * rows["margin_mean"]) / np.maximum(whole, 1)
     # around the common mean, as a difference of squares would lose the digits of a small spread
-    apart = rows["margin_mean"] - np.repeat(mean, sizes)
-    squares = total(n * (rows["margin_spread"] ** 2 + apart**2))
+    apart = rows["margin_mean"] - mean[groups.of]
+    squares = groups.total(n * (rows["margin_spread"] ** 2 + apart**2))
     return {
         "n": whole,
         "margin_mean": mean,
-        "margin_min": np.minimum.reduceat(rows["margin_min"], starts),
+        "margin_min": groups.least(rows["margin_min"]),
         "margin_spread": np.sqrt(squares / np.maximum(whole, 1)),
-        "weight_mean": total(weighed * rows["weight_mean"]) / np.maximum(whole_weighed, 1),
-        "no_margin_count": total(rows["no_margin_count"]),
-        "no_weight_count": total(rows["no_weight_count"]),
+        "weight_mean": groups.total(weighed * rows["weight_mean"]) / np.maximum(whole_weighed, 1),
+        "no_margin_count": groups.total(rows["no_margin_count"]),
+        "no_weight_count": groups.total(rows["no_weight_count"]),
     }
 
 
 MARGINS = Rollup(
     spec=MARGIN_ROLLUPS,
     keys=("epoch", "direction", "bin"),
+    place=_bins,
     count=_count_margins,
     merge=_merge_margins,
     span=1,
@@ -134,6 +141,7 @@ MARGINS = Rollup(
 ITEM_STATISTICS = Rollup(
     spec=ITEM_ROLLUPS,
     keys=("epoch", "direction", "item_id"),
+    place=lambda pairs: pairs["item_id"],
     count=_count_items,
     merge=_merge_items,
     span=WINDOW_EPOCHS,
@@ -155,31 +163,40 @@ def count(
         directions: of the run.
         chosen: positions of the rows to count; all when None.
     """
+    return count_values(rollup, pair_values(pairs, directions, chosen))
+
+
+def pair_values(pairs: pa.Table, directions: Directions, chosen: NDArray[np.intp] | None = None) -> Values:
+    """What ``count_values`` counts, for both rollups; arguments as of ``count``."""
     rows = {name: number_column(pairs, name, np.float64) for name in _FLOATS}
     rows["item_id"] = number_column(pairs, "item_id", np.int64, null=-1)
-    epoch = number_column(pairs, "epoch", np.int64, null=NO_EPOCH)
-    rows["epoch"] = np.where(epoch == NO_EPOCH, NO_EPOCH, epoch // rollup.span * rollup.span)
+    rows["epoch"] = number_column(pairs, "epoch", np.int64, null=NO_EPOCH)
     rows["direction"] = direction_codes(pairs, directions)
     if chosen is not None:
         rows = _taken(rows, chosen)
     if rows["direction"].min(initial=0) < 0:
         rows = _taken(rows, rows["direction"] >= 0)
-    keys = {name: rows[name] for name in ("epoch", "direction")}
-    return merged(rollup, {**keys, **rollup.count(rows)})
+    return rows
+
+
+def count_values(rollup: Rollup, rows: Values) -> Values:
+    """Rollup of the rows that ``pair_values`` gave, sorted by its keys."""
+    epoch = rows["epoch"]
+    if rollup.span > 1:
+        epoch = np.where(epoch == NO_EPOCH, NO_EPOCH, epoch // rollup.span * rollup.span)
+    keys = [epoch, rows["direction"], rollup.place(rows)]
+    groups = grouped(keys)
+    shown = {name: values[groups.shown] for name, values in zip(rollup.keys, keys, strict=True)}
+    return shown | rollup.count(rows, groups)
 
 
 def merged(rollup: Rollup, rows: Values, within: NDArray[Any] | None = None) -> Values:
     """Rows with equal keys added up, sorted by the keys; only those of equal ``within``, where given."""
     keys = [*(() if within is None else (within,)), *(rows[name] for name in rollup.keys)]
-    if not len(keys[0]):
-        return rows
-    key = _as_one(keys)
-    order = np.argsort(key, kind="stable")
-    ordered, key = _taken(rows, order), key[order]
-    starts = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
-    result = rollup.merge(ordered, starts)
+    groups = grouped(keys)
+    result = rollup.merge(rows, groups)
     # every other column is the same within a group
-    return {name: result.get(name, values[starts]) for name, values in ordered.items()}
+    return {name: result[name] if name in result else values[groups.shown] for name, values in rows.items()}
 
 
 def is_merged(rollup: Rollup, rows: Values) -> bool:
@@ -187,24 +204,8 @@ def is_merged(rollup: Rollup, rows: Values) -> bool:
     keys = [rows[name] for name in rollup.keys]
     if not len(keys[0]):
         return True
-    key = _as_one(keys)
+    key = as_one(keys)
     return bool((key[1:] > key[:-1]).all())
-
-
-def _as_one(keys: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """One key that orders rows as these do, the first before the others.
-
-    In as few bytes as it takes: two are sorted many times faster than eight.
-    """
-    one, span = np.zeros(len(keys[0]), np.int64), 1
-    for key in keys:
-        low, width = int(key.min()), int(key.max()) - int(key.min()) + 1
-        if span * width >= _MOST_PLACES:
-            # the places of those before instead of their values
-            one = np.unique(one, return_inverse=True)[1].astype(np.int64)
-            span = int(one.max()) + 1
-        one, span = one * width + (key - low), span * width
-    return one.astype(np.min_scalar_type(span - 1))
 
 
 def settled(rollup: Rollup, table: pa.Table, directions: Directions) -> pa.Table:

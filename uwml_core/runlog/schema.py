@@ -246,6 +246,8 @@ ITEMS = Table(
         _col("thumbnail", pa.binary(), "WebP, longest side at most 96 px; a clip: a strip of 4 frames"),
         _col("path", pa.string(), "path relative to the data root"),
     ),
+    # few, so that of very many pictures those of a sheet can be read
+    rows_per_group=1024,
 )
 
 # A folder of whole files named by key, not of parts: outside TABLES, read by ``runlog.projections``.

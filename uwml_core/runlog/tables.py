@@ -25,13 +25,14 @@ class Table:
     """One table: a folder of part files with these columns.
 
     ``dictionary`` and ``byte_stream_split`` are the columns that the writer encodes so; a column is in
-    one of them at most.
+    one of them at most. ``rows_per_group`` is how many rows a reader takes at once; None leaves it to Arrow.
     """
 
     name: str
     columns: tuple[Column, ...]
     dictionary: tuple[str, ...] = ()
     byte_stream_split: tuple[str, ...] = ()
+    rows_per_group: int | None = None
 
     def schema(self, directions: tuple[str, str]) -> pa.Schema:
         """Arrow schema with unit and meaning as field metadata and the version as schema metadata."""

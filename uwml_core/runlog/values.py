@@ -17,7 +17,7 @@ def number_column(table: pa.Table, name: str, dtype: Any, null: float = np.nan) 
     column = table[name]
     if column.null_count:
         column = pc.fill_null(column, pa.scalar(null, column.type))
-    values: NDArray[Any] = column.to_numpy().astype(dtype)
+    values: NDArray[Any] = column.to_numpy().astype(dtype, copy=False)
     return values
 
 
