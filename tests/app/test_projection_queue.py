@@ -47,7 +47,7 @@ def start(queue: ProjectionQueue, run: Path, number: int) -> Job:
 
 
 def wait(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -81,7 +81,7 @@ def test_cancelled_job_ends_and_makes_room_for_the_next(queue: ProjectionQueue, 
     wait(lambda: third.state == "running")
     assert (first.state, second.state) == ("cancelled", "cancelled")
     assert first.process is not None
-    first.process.wait(10)
+    first.process.wait(60)
     assert not (run / "log-00000003").exists()
     assert start(queue, run, 3) is not second
 

@@ -30,7 +30,7 @@ def kill_after(child: subprocess.Popen[bytes], run: Path, rows: int, pause_s: fl
         time.sleep(pause_s)
     finally:
         child.send_signal(signal.SIGKILL)
-        child.wait(timeout=30)
+        child.wait(timeout=120)
 
 
 def assert_sound(run: Run, last_logged: int) -> int:

@@ -143,7 +143,7 @@ assert run.items() is not None
 print(sum(run.table(table).num_rows for table in TABLES))
 """
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=240, check=True
     )
     assert int(done.stdout) == rows
     assert ("GET", "?") in store.requests

@@ -23,7 +23,7 @@ from uwml_core.training.checkpoint import load_checkpoint
 from uwml_core.training.distributed import Processes
 
 ROOT = Path(uwml_core.__file__).parent.parent
-LIMIT_S = 150
+LIMIT_S = 300
 TROUBLE = str(ROOT / "tests" / "support" / "trouble.py")
 # a small step: Adam's first ones are signs of gradients, which rounding turns over where they are tiny
 SETTINGS = ["train.epochs=2", "model.dim=16", "train.learning_rate=1e-5"]

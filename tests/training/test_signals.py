@@ -36,7 +36,7 @@ def start(python: str, settings: list[str], *words: str) -> subprocess.Popen[str
 def wait_for_run(root: Path, process: subprocess.Popen[str], checkpoints: int) -> Path:
     """Folder of the run once so many checkpoints were written."""
     seen: set[int] = set()
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 240
     while time.monotonic() < deadline and process.poll() is None:
         for path in root.glob("*/checkpoint/last.pt"):
             seen.add(path.stat().st_mtime_ns)
@@ -57,7 +57,7 @@ def test_a_signal_ends_the_command_cleanly(python, settings, tmp_path, number, c
     process = start(python, [*settings, *LONG])
     path = wait_for_run(tmp_path / "logs", process, 2)
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=240)
     assert process.returncode == code
     assert out == ""
     assert f"Continue with: uwml train --resume {path}" in err
@@ -81,7 +81,7 @@ def test_a_killed_run_resumes_without_a_step_twice_and_with_the_losses_of_an_unb
     process.communicate()
     assert open_run(path).info["status"] == "running"
     resumed = start(python, [], "--resume", str(path), "--quiet")
-    out, err = resumed.communicate(timeout=120)
+    out, err = resumed.communicate(timeout=240)
     assert (resumed.returncode, out.strip(), err) == (0, str(path), "")
     unbroken = run_training(build_config(settings=[*settings, *LONG]), progress=False)
     assert losses(path) == losses(unbroken)
