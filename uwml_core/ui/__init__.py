@@ -22,13 +22,14 @@ from uwml_core.ui.compare_live import follow_runs
 from uwml_core.ui.compare_read import comparison
 from uwml_core.ui.compare_wins import wins_card
 from uwml_core.ui.controls import weighting_controls, weighting_names
+from uwml_core.ui.diagnosis_cards import diagnosis, finding_card, findings_download, quiet_rules
 from uwml_core.ui.empty import empty_folder, missing_gaps, missing_table
 from uwml_core.ui.epochs import epoch_choice, progress_of
 from uwml_core.ui.frame import draw_frame
 from uwml_core.ui.gap_card import gap_card
 from uwml_core.ui.hard_controls import sheet_controls
 from uwml_core.ui.hard_questions import findings, question_choice
-from uwml_core.ui.hard_read import catalogue, item_neighbors, item_pairs
+from uwml_core.ui.hard_read import catalogue, item_neighbors, item_pairs, pictured
 from uwml_core.ui.hard_sheet import sheet
 from uwml_core.ui.item_history import candidates_card, item_card
 from uwml_core.ui.kept import kept
@@ -98,6 +99,7 @@ __all__ = [
     "controller_validity",
     "current_theme",
     "demo_button",
+    "diagnosis",
     "difference_card",
     "difference_table",
     "draw_frame",
@@ -108,7 +110,9 @@ __all__ = [
     "epoch_choice",
     "evals",
     "events",
+    "finding_card",
     "findings",
+    "findings_download",
     "follow",
     "follow_clicks",
     "follow_folder",
@@ -146,12 +150,14 @@ __all__ = [
     "overview",
     "page_notes",
     "permalink_card",
+    "pictured",
     "play_interval",
     "plotly_route",
     "progress_card",
     "progress_of",
     "queries_note",
     "question_choice",
+    "quiet_rules",
     "recipe_card",
     "report_card",
     "run_links",

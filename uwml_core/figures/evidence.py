@@ -1,0 +1,81 @@
+"""The small chart that proves a finding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from uwml_core.analysis.diagnosis.finding import Evidence
+from uwml_core.analysis.diagnosis.names import column_name
+from uwml_core.figures.frame import canvas, floats, say_empty
+from uwml_core.figures.theme import Theme, fade
+from uwml_core.i18n import _
+
+
+def evidence_figure(
+    evidence: Evidence, theme: Theme, *, directions: tuple[str, str], height: int = 220
+) -> go.Figure:
+    """Lines or bars of a finding's table, with the limit that they crossed.
+
+    A table with a column ``direction`` gives a line for each.
+
+    Args:
+        evidence: what to draw.
+        theme: colours.
+        directions: of the run, for their colours.
+        height: pixels.
+    """
+    figure = canvas(theme, height=height, r=12)
+    frame = evidence.frame
+    if frame.empty or not len(evidence.y):
+        return say_empty(figure, theme, _("No numbers to draw"))
+    for name, rows, color in _series(evidence, theme, directions):
+        for column in evidence.y:
+            label = name or column_name(column)
+            figure.add_trace(_trace(evidence, rows, column, label, color or _color(evidence, column, theme)))
+    if evidence.limit is not None:
+        figure.add_hline(
+            y=evidence.limit,
+            line={"color": theme.warning, "dash": "dash", "width": 1},
+            annotation={
+                "text": evidence.limit_name,
+                "font": {"color": theme.warning, "size": 11},
+                "bgcolor": theme.surface,
+            },
+            annotation_position="top right",
+        )
+    several = len(figure.data) > 1
+    figure.update_layout(showlegend=several, legend={"orientation": "h", "y": 1.0, "yanchor": "bottom"})
+    figure.update_xaxes(title={"text": column_name(evidence.x)})
+    figure.update_yaxes(title={"text": "" if evidence.unit in ("", "1") else evidence.unit})
+    return figure
+
+
+def _series(
+    evidence: Evidence, theme: Theme, directions: tuple[str, str]
+) -> list[tuple[str, pd.DataFrame, str | None]]:
+    frame = evidence.frame
+    if "direction" not in frame or evidence.x == "direction":
+        return [("", frame, None)]
+    known = [name for name in directions if name in set(frame["direction"])]
+    return [(name, frame[frame["direction"] == name], theme.direction(name, directions)) for name in known]
+
+
+def _color(evidence: Evidence, column: str, theme: Theme) -> str:
+    return (theme.accent, theme.ghost, theme.first, theme.second)[evidence.y.index(column) % 4]
+
+
+def _trace(
+    evidence: Evidence, rows: pd.DataFrame, column: str, label: str, color: str
+) -> go.Scatter | go.Bar:
+    x, y = _places(rows[evidence.x]), floats(rows[column])
+    if evidence.kind == "bar":
+        return go.Bar(x=x, y=y, name=label, marker={"color": fade(color, 0.8)})
+    mode = "lines+markers" if len(rows) <= 30 else "lines"
+    return go.Scatter(x=x, y=y, name=label, mode=mode, line={"color": color, "width": 1.75})
+
+
+def _places(values: pd.Series) -> Any:
+    return floats(values) if pd.api.types.is_numeric_dtype(values) else values.astype(str).tolist()
