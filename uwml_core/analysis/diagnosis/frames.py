@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 
+from uwml_core.analysis.diagnosis.drift import drift_frame
 from uwml_core.analysis.diagnosis.thresholds import RECENT_PAIR_ROWS
 from uwml_core.analysis.loss_settings import loss_config
 from uwml_core.runlog.reader import Run
@@ -78,9 +79,9 @@ class Frames:
         return self._load("neighbors")
 
     @cached_property
-    def snapshots(self) -> pd.DataFrame:
-        """The last two snapshots."""
-        return self._load("snapshots")
+    def drift(self) -> pd.DataFrame:
+        """How far embeddings moved from one snapshot to the next, see ``drift.drift_frame``."""
+        return self._load("drift")
 
     @cached_property
     def pairs(self) -> pd.DataFrame:
@@ -119,7 +120,7 @@ def read_frames(run: Run) -> Frames:
         "margins": lambda run: run.rollup("margins").to_pandas(),
         "item_statistics": lambda run: run.rollup("items").to_pandas(),
         "neighbors": lambda run: run.frame("neighbors", filter=pc.field("rank") == 1),
-        "snapshots": _snapshots,
+        "drift": drift_frame,
         "pairs": _pairs,
         "items": _items,
     }
@@ -149,15 +150,6 @@ def _pairs(run: Run) -> pd.DataFrame:
     first = max(0, last + 1 - max(1, RECENT_PAIR_ROWS // (2 * batch)))
     rows = run.table("pairs", filter=pc.field("step") >= first, steps=(first, max(last, first)))
     frame: pd.DataFrame = rows.to_pandas(split_blocks=True)
-    return frame
-
-
-def _snapshots(run: Run) -> pd.DataFrame:
-    steps = sorted({part.last for part in run.parts("snapshots")})[-2:]
-    if not steps:
-        return run.frame("snapshots", filter=pc.field("step") < -1)
-    rows = run.table("snapshots", filter=pc.field("step") >= steps[0], steps=(steps[0], steps[-1]))
-    frame: pd.DataFrame = rows.to_pandas()
     return frame
 
 

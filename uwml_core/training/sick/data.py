@@ -37,7 +37,7 @@ def chosen(dataset: PairDataset, rows: Ints) -> PairDataset:
     factor = max(1, pictures.shape[-1] // SIZE)
     if factor > 1:
         pictures = torch.nn.functional.avg_pool2d(pictures.float(), factor).round().to(torch.uint8)
-    lists = {
+    lists: dict[str, Any] = {
         name: _taken(getattr(dataset, name), rows) for name in ("item_keys", "splits", "groups", "captions")
     }
     lists["captions"] = [captions[:CAPTIONS] for captions in lists["captions"]]

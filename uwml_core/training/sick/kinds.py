@@ -55,7 +55,7 @@ _ILL: Mapping[str, SickKind] = {
     "high-learning-rate": SickKind(
         title="a learning rate that is a hundred times too high, without clipping",
         settings={"train.learning_rate": 0.3, "train.gradient_clip": None},
-        expects=("unstable", "collapse", "non_finite", "not_learning"),
+        expects=("stuck", "collapse", "non_finite", "not_learning"),
     ),
     "low-learning-rate": SickKind(
         title="a learning rate that moves nothing",

@@ -8,7 +8,8 @@ from uwml_core.analysis.diagnosis.finding import Change, Finding, Measured, Page
 from uwml_core.analysis.diagnosis.frames import Frames
 from uwml_core.analysis.diagnosis.registry import Rule
 from uwml_core.analysis.diagnosis.series import current, lowered, measured, tail, thinned
-from uwml_core.analysis.diagnosis.thresholds import COLLAPSED_SPREAD
+from uwml_core.analysis.diagnosis.thresholds import COLLAPSED_SPREAD, PLATEAU_TOLERANCE, RECENT_STEPS
+from uwml_core.analysis.plateau import plateau
 from uwml_core.analysis.text import fixed
 from uwml_core.i18n import _, mark
 
@@ -16,10 +17,9 @@ from uwml_core.i18n import _, mark
 def check(frames: Frames) -> list[Finding]:
     """Find similarities without spread at the end, positives and hardest negatives alike."""
     spread = _spread(frames)
-    if not spread.value < COLLAPSED_SPREAD:
+    loss = measured(frames, "loss", frames.column("loss"), tail(frames))
+    if not spread.value < COLLAPSED_SPREAD or not _at_plateau(frames, loss.value):
         return []
-    part = tail(frames)
-    loss = measured(frames, "loss", frames.column("loss"), part)
     title = _(
         "The embeddings have collapsed: similarities of the last batches differ by {spread} only (standard "
         "deviation), the loss stands at {loss}."
@@ -53,7 +53,7 @@ def check(frames: Frames) -> list[Finding]:
 def _spread(frames: Frames) -> Measured:
     """Standard deviation of the newest pairs' similarities, positives and hardest negatives together."""
     pairs = frames.pairs
-    recent = pairs[pairs["step"] > pairs["step"].max() - 20]
+    recent = pairs[pairs["step"] > pairs["step"].max() - RECENT_STEPS]
     values = recent[["positive_similarity", "negative_similarity"]].to_numpy(dtype=np.float64)
     values = values[np.isfinite(values)]
     return Measured(
@@ -64,6 +64,19 @@ def _spread(frames: Frames) -> Measured:
         first_step=int(recent["step"].min()) if len(recent) else None,
         last_step=int(recent["step"].max()) if len(recent) else None,
     )
+
+
+def _at_plateau(frames: Frames, loss: float) -> bool:
+    """Whether the loss stands where equal similarities put it; True where nobody knows that place.
+
+    A loss with a very small temperature spreads its similarities as little, and learns all the same.
+    """
+    if frames.loss is None:
+        return True
+    sizes = (frames.column(name) for name in ("negatives_per_anchor", "batch_size"))
+    negatives, batch = (float(np.median(values[-RECENT_STEPS:])) for values in sizes)
+    known = plateau(frames.loss, negatives, batch)
+    return known is None or abs(loss / known[1] - 1.0) < PLATEAU_TOLERANCE
 
 
 def _base(frames: Frames) -> tuple[Change, ...]:

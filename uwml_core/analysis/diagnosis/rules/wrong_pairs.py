@@ -1,0 +1,90 @@
+"""Training pairs whose two halves may not belong together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from uwml_core.analysis.diagnosis.finding import Evidence, Finding, Measured, PageLink, confidence
+from uwml_core.analysis.diagnosis.frames import Frames
+from uwml_core.analysis.diagnosis.registry import NotApplicable, Rule
+from uwml_core.analysis.diagnosis.suspects import wrong_pair_ranking
+from uwml_core.analysis.diagnosis.thresholds import (
+    FEWEST_ENCOUNTERS,
+    LEARNED_MARGIN,
+    LOPSIDED_CERTAIN,
+    LOPSIDED_LIMIT,
+)
+from uwml_core.analysis.text import fixed, percent
+from uwml_core.i18n import _, mark
+
+_EDGES = np.linspace(-1.0, 1.0, 81)
+
+
+def check(frames: Frames) -> list[Finding]:
+    """Find a long lower tail of margins: items that are learned much later than the others, or never.
+
+    Margins of right pairs, averaged over the training, lie about as far below the median as above it; wrong
+    pairs are the lower tail alone. Suspected are the items that lie farther below the median than 99 % of all
+    lie above it.
+    """
+    statistics = frames.item_statistics
+    ranking = wrong_pair_ranking(statistics)
+    ranking = ranking[ranking["encounters"] >= 2 * FEWEST_ENCOUNTERS]
+    if ranking.empty:
+        raise NotApplicable(
+            _("No item has met its negatives {needed} times.").format(needed=FEWEST_ENCOUNTERS)
+        )
+    margin = ranking["mean_margin"].to_numpy()
+    low, typical, high, top = (float(q) for q in np.quantile(margin, [0.1, 0.5, 0.9, 0.99]))
+    lopsided = (typical - low) / max(high - typical, 1e-9)
+    if not (high > LEARNED_MARGIN and lopsided > LOPSIDED_LIMIT):
+        return []
+    below = int((margin < 2.0 * typical - top).sum())
+    share = below / len(margin)
+    return [
+        Finding(
+            rule=WRONG_PAIRS.name,
+            severity="warning",
+            confidence=confidence(lopsided, LOPSIDED_LIMIT, LOPSIDED_CERTAIN),
+            title=_(
+                "{found} of {n} training items ({share}) are suspected wrong pairs: the lowest tenth of the "
+                "mean margins lies {lopsided} times as far below the median ({typical}) as the highest "
+                "tenth above."
+            ).format(
+                found=f"{below:,}",
+                n=f"{len(margin):,}",
+                share=percent(share),
+                typical=fixed(typical, 3),
+                lopsided=fixed(lopsided, 1),
+            ),
+            cause=_("Captions that belong to other items, or that say too little to find the item by."),
+            advice=_("Look at the list, the lowest first, and mend or leave out the pairs that do not fit."),
+            numbers=(
+                Measured(name="lopsidedness", value=lopsided, n=len(margin)),
+                Measured(name="suspected_share", value=share, unit="1", n=len(margin)),
+                Measured(name="typical_margin", value=typical, unit="cosine", n=len(margin)),
+            ),
+            evidence=_histogram(margin),
+            link=PageLink(page="hard_negatives", query={"tab": "wrong-pairs", "epoch": "all"}),
+        )
+    ]
+
+
+def _histogram(margin: np.ndarray) -> Evidence:
+    counts, edges = np.histogram(margin, _EDGES)
+    frame = pd.DataFrame({"mean_margin": (edges[:-1] + edges[1:]) / 2, "items": counts})
+    used = np.flatnonzero(counts)
+    frame = frame.iloc[used[0] : used[-1] + 1] if len(used) else frame
+    return Evidence(
+        frame=frame.reset_index(drop=True), x="mean_margin", y=("items",), kind="bar", unit="items"
+    )
+
+
+WRONG_PAIRS = Rule(
+    name="wrong_pairs",
+    title=mark("Suspected wrong pairs"),
+    tables=("rollups/items",),
+    needs=("item_statistics.margin_mean",),
+    check=check,
+)

@@ -1,0 +1,108 @@
+"""Rankings of items to look at and relabel: wrong pairs, and negatives that are right answers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from uwml_core.analysis.hard_negatives.likeness import text_likeness
+
+
+def shared_captions(items: pd.DataFrame) -> pd.DataFrame:
+    """Captions that occur under more than one label, letters' case and outer spaces aside.
+
+    Args:
+        items: ``[item_id, label, captions]``; a caption of each item is drawn with equal chance.
+
+    Returns:
+        ``[caption, items, labels, chance]``: items that have it, their labels, and the mean chance, over
+        these items, that it is drawn and a random other item of another label draws it, too. The most
+        items first.
+    """
+    captions = items["captions"].map(lambda texts: sorted({_plain(text) for text in texts}))
+    long = items.assign(caption=captions, counted=items["captions"].map(len)).explode("caption")
+    long = long[long["caption"].notna()]
+    long["weight"] = 1.0 / long["counted"].astype(np.float64).clip(lower=1.0)
+    grouped = long.groupby("caption", sort=True)
+    totals = grouped.agg(items=("item_id", "nunique"), labels=("label", "nunique"), drawn=("weight", "sum"))
+    several = totals[totals["labels"] > 1]
+    mine = long[long["caption"].isin(several.index)]
+    same_label = mine.groupby(["caption", "label"])["weight"].transform("sum")
+    others = several["drawn"].loc[mine["caption"]].to_numpy() - same_label.to_numpy()
+    met = mine["weight"].to_numpy() * others / max(len(items) - 1, 1)
+    chance = pd.Series(met).groupby(mine["caption"].to_numpy()).mean()
+    found = several.drop(columns="drawn").assign(chance=chance).reset_index()
+    return found.sort_values(["items", "caption"], ascending=[False, True], kind="stable", ignore_index=True)
+
+
+def sharing(items: pd.DataFrame, shared: pd.DataFrame) -> np.ndarray:
+    """Whether each item has one of the captions of ``shared_captions``, bool ``[items]``."""
+    known = set(shared["caption"])
+    return np.array([any(_plain(text) in known for text in texts) for texts in items["captions"]], dtype=bool)
+
+
+def _plain(text: object) -> str:
+    return str(text).strip().casefold()
+
+
+def wrong_pair_ranking(statistics: pd.DataFrame) -> pd.DataFrame:
+    """Items by how far their positive stays below their hardest negatives over the whole training.
+
+    Items of a wrong pair are learned last, so that their margin, averaged over all epochs, is low even
+    where a long training has learned them by heart in the end.
+
+    Args:
+        statistics: ``Frames.item_statistics``.
+
+    Returns:
+        ``[item_id, suspicion, mean_margin, encounters, directions]``, the most suspicious first; suspicion
+        is the mean over directions of minus the mean margin's z-score among the items of the direction.
+
+    Reference:
+        G. Pleiss et al., Identifying Mislabeled Data using the Area Under the Margin Ranking, 2020.
+    """
+    rows = statistics[(statistics["n"] > 0) & statistics["margin_mean"].notna()]
+    rows = rows.assign(total=rows["margin_mean"] * rows["n"], direction=rows["direction"].astype(object))
+    sums = rows.groupby(["direction", "item_id"], as_index=False)[["n", "total"]].sum()
+    sums["margin"] = sums["total"] / sums["n"]
+    grouped = sums.groupby("direction")["margin"]
+    spread = grouped.transform("std").fillna(0.0)
+    sums["score"] = -(sums["margin"] - grouped.transform("mean")) / spread.where(spread > 0, 1.0)
+    found = sums.groupby("item_id", as_index=False).agg(
+        suspicion=("score", "mean"), mean_margin=("margin", "mean"), encounters=("n", "sum"),
+        directions=("direction", "nunique"),
+    )  # fmt: skip
+    return found.sort_values(
+        ["suspicion", "item_id"], ascending=[False, True], kind="stable", ignore_index=True
+    )
+
+
+def false_negative_ranking(
+    confusions: pd.DataFrame, captions: dict[int, list[str]] | None = None
+) -> pd.DataFrame:
+    """Pairs of item and hardest negative by how likely the negative is a right answer.
+
+    Args:
+        confusions: rows with ``item_id``, ``negative_item_id``, ``margin`` (the positive's similarity minus
+            the negative's) and ``similarity`` to the negative, such as rows of ``neighbors``.
+        captions: item to its captions; None where the text may not be used.
+
+    Returns:
+        ``[item_id, negative_item_id, similarity, margin, likeness, score]`` with one row per pair of items,
+        the most likely first: by the captions' likeness and then by similarity, or by similarity minus
+        half of the margin where no captions are given.
+    """
+    rows = confusions.groupby(["item_id", "negative_item_id"], as_index=False)[
+        ["similarity", "margin"]
+    ].mean()
+    rows["likeness"] = [
+        np.nan if captions is None else _likeness(captions.get(a, []), captions.get(b, []))
+        for a, b in zip(rows["item_id"], rows["negative_item_id"], strict=True)
+    ]
+    by_similarity = rows["similarity"] - 0.5 * rows["margin"]
+    rows["score"] = by_similarity if captions is None else rows["likeness"] + 1e-3 * by_similarity
+    return rows.sort_values("score", ascending=False, kind="stable", ignore_index=True)
+
+
+def _likeness(one: list[str], other: list[str]) -> float:
+    return max((text_likeness(a, b) for a in one for b in other), default=0.0)
