@@ -44,8 +44,9 @@ def moment_player(moments: Sequence[tuple[int, int | None]]) -> int:
         st.session_state[MOMENT] = st.session_state[slider]
     else:
         st.session_state.pop(MOMENT, None)
-    if st.session_state.get(MOMENT) == st.session_state.get(_NEWEST):
-        st.session_state.pop(MOMENT, None)
+    if MOMENT in st.session_state and st.session_state[MOMENT] == st.session_state.get(_NEWEST):
+        # not what the address says, which is the moment before
+        st.session_state[MOMENT] = options[-1]
     st.session_state[_NEWEST] = options[-1]
     adopt(MOMENT, options, options[-1])
     stopped_at = st.session_state.pop(_STOPPED, None)
