@@ -21,11 +21,18 @@ def host(array: Any) -> NDArray[Any]:
     return np.asarray(array)
 
 
+def flat(array: Any) -> Any:
+    """All values of an array of any library in one row."""
+    return array.reshape(-1) if hasattr(array, "reshape") else np.asarray(array).reshape(-1)
+
+
 def joined(arrays: Sequence[Any], axis: int) -> NDArray[Any]:
     """Arrays side by side along an axis as one NumPy array."""
     if all(hasattr(array, "detach") for array in arrays):
         return host(array_namespace(arrays[0]).concat(list(arrays), axis=axis))
-    return np.concatenate([host(array) for array in arrays], axis=axis)
+    if not all(type(array) is np.ndarray for array in arrays):
+        arrays = [host(array) for array in arrays]
+    return np.concatenate(arrays, axis=axis)
 
 
 def stacked(values: Sequence[Any], width: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from uwml_core.runlog import columns
-from uwml_core.runlog.arrays import integers, joined, scalar_values, stacked
+from uwml_core.runlog.arrays import flat, integers, joined, scalar_values, stacked
 from uwml_core.runlog.records import EventRecord, RowsRecord, SnapshotRecord, StepRecord
 from uwml_core.runlog.schema import EVENTS, PAIRS, SNAPSHOTS, STEPS, TABLES
 
@@ -19,6 +19,7 @@ Directions = tuple[str, str]
 SUSPICION = 0.1
 
 _OWN = frozenset({"step", "epoch", "phase", "time", "elapsed_s", "step_time_ms", "telemetry_time_ms"})
+_BOTH = np.arange(2, dtype=np.int32)
 _ANCHOR_FLOATS = PAIRS.byte_stream_split[2:]
 
 
@@ -43,11 +44,13 @@ def steps_table(records: Sequence[StepRecord], directions: Directions, rank_coun
     """
     schema = STEPS.schema(directions)
     built: dict[str, pa.Array] = {}
+    told = [record.last for record in records]
     for entry in STEPS.columns:
         if entry.per_direction:
             built.update(_per_direction(records, entry.name, directions))
         else:
-            values = [_step_value(record, entry.name) for record in records]
+            holders = records if entry.name in _OWN else told
+            values = [getattr(holder, entry.name, None) for holder in holders]
             built[entry.name] = columns.column(values, entry.type)
     built["rank_count"] = columns.column(
         [rank_count] * len(records), STEPS.schema(directions).field("rank_count").type
@@ -69,32 +72,28 @@ def _per_direction(records: Sequence[StepRecord], name: str, directions: Directi
     }
 
 
-def _step_value(record: StepRecord, name: str) -> Any:
-    if name in _OWN:
-        return getattr(record, name)
-    return getattr(record.last, name, None)
-
-
 def pairs_table(records: Sequence[StepRecord], directions: Directions) -> pa.Table:
     """``pairs`` rows: step by step, first direction first, anchors in the order of the batch."""
     sizes = np.array([len(record.item_ids) for record in records])
-    order = _step_major(sizes)
-    per_step = {name: np.array([getattr(r, name) or 0 for r in records]) for name in ("step", "epoch")}
-    repeated = {name: np.tile(np.repeat(values, sizes), 2)[order] for name, values in per_step.items()}
-    epoch_known = np.repeat([record.epoch is not None for record in records], 2 * sizes)
+    anchor = _anchors(sizes)
+    step, epoch = (np.array([getattr(r, name) or 0 for r in records]) for name in ("step", "epoch"))
+    with_epoch = np.array([record.epoch is not None for record in records])
+    epoch_known = _unless_all(with_epoch, lambda told: np.repeat(told, 2 * sizes))
     item, caption, known = _batch_columns(records, sizes)
-    floats, given = _anchor_floats(records, sizes, order)
-    negative, has_negative = _negatives(records, sizes, order)
+    floats, given = _anchor_floats(records, sizes)
+    negative, has_negative = _negatives(records, sizes)
     remembered, is_known = _memory_items(records)
     candidate, named = np.append(item, remembered), np.append(np.ones(len(item), np.bool_), is_known)
     has_caption = np.append(known, np.zeros(len(remembered), np.bool_))
     captions = np.append(caption, np.zeros(len(remembered), np.int16))
     built = {
-        "step": columns.numbers(repeated["step"], pa.int64()),
-        "epoch": columns.numbers(repeated["epoch"], pa.int32(), epoch_known),
-        "direction": columns.labels(np.repeat([0, 1], sizes.sum())[order], directions),
-        "item_id": columns.numbers(np.tile(item, 2)[order], pa.int32()),
-        "caption": columns.numbers(np.tile(caption, 2)[order], pa.int16(), np.tile(known, 2)[order]),
+        "step": columns.numbers(np.repeat(step, 2 * sizes), pa.int64()),
+        "epoch": columns.numbers(np.repeat(epoch, 2 * sizes), pa.int32(), epoch_known),
+        "direction": columns.labels(np.repeat(np.tile(_BOTH, len(sizes)), np.repeat(sizes, 2)), directions),
+        "item_id": columns.numbers(item[anchor], pa.int32()),
+        "caption": columns.numbers(
+            caption[anchor], pa.int16(), _unless_all(known, lambda told: told[anchor])
+        ),
         "negative_item_id": columns.numbers(candidate[negative], pa.int32(), has_negative & named[negative]),
         "negative_caption": columns.numbers(
             captions[negative], pa.int16(), has_negative & has_caption[negative]
@@ -105,8 +104,24 @@ def pairs_table(records: Sequence[StepRecord], directions: Directions) -> pa.Tab
     return columns.table(built, PAIRS.schema(directions))
 
 
+def _unless_all(
+    known: NDArray[np.bool_], spread: Callable[[NDArray[np.bool_]], NDArray[np.bool_]]
+) -> NDArray[np.bool_] | None:
+    """Which rows are known; None where all are."""
+    return None if known.all() else spread(known)
+
+
+def _anchors(sizes: NDArray[Any]) -> NDArray[np.intp]:
+    """Position of each row's anchor among the joined batches."""
+    # each batch twice, one direction after the other
+    double = np.repeat(sizes, 2)
+    begin = np.repeat(np.cumsum(sizes) - sizes, 2) - (np.cumsum(double) - double)
+    anchor: NDArray[np.intp] = np.arange(2 * sizes.sum()) + np.repeat(begin, double)
+    return anchor
+
+
 def _anchor_floats(
-    records: Sequence[StepRecord], sizes: NDArray[Any], order: NDArray[np.intp]
+    records: Sequence[StepRecord], sizes: NDArray[Any]
 ) -> tuple[dict[str, NDArray[np.float32]], dict[str, NDArray[np.bool_] | None]]:
     """The rows' floats, and where each was given; None where all were."""
     floats: dict[str, NDArray[np.float32]] = {}
@@ -114,18 +129,17 @@ def _anchor_floats(
     for name in _ANCHOR_FLOATS:
         values = [getattr(record.last, name) for record in records]
         known = np.array([value is not None for value in values])
+        if not known.any():
+            floats[name] = np.full(2 * sizes.sum(), np.nan, np.float32)
+            given[name] = np.zeros(2 * sizes.sum(), np.bool_)
+            continue
         filled = [
-            np.full((2, size), np.nan, np.float32) if value is None else value
+            np.full(2 * size, np.nan, np.float32) if value is None else flat(value)
             for value, size in zip(values, sizes, strict=True)
         ]
-        floats[name] = joined(filled, 1).ravel()[order].astype(np.float32)
-        given[name] = None if known.all() else np.tile(np.repeat(known, sizes), 2)[order]
+        floats[name] = joined(filled, 0).astype(np.float32, copy=False)
+        given[name] = _unless_all(known, lambda told: np.repeat(told, 2 * sizes))
     return floats, given
-
-
-def _step_major(sizes: NDArray[Any]) -> NDArray[np.intp]:
-    record_of_row = np.tile(np.repeat(np.arange(len(sizes)), sizes), 2)
-    return np.argsort(record_of_row, kind="stable")
 
 
 def _batch_columns(
@@ -142,17 +156,20 @@ def _batch_columns(
 
 
 def _negatives(
-    records: Sequence[StepRecord], sizes: NDArray[Any], order: NDArray[np.intp]
+    records: Sequence[StepRecord], sizes: NDArray[Any]
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Position of each row's negative among the joined batches, then memories, and whether there is one."""
-    index = joined([record.last.negative_index for record in records], 1)
-    size = np.repeat(sizes, sizes)
-    start = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    index = joined([flat(record.last.negative_index) for record in records], 0)
+    start, size = np.cumsum(sizes) - sizes, np.repeat(sizes, 2 * sizes)
+    place, limit = index + np.repeat(start, 2 * sizes), size
     kept = np.array([len(_remembered(record)) for record in records])
-    behind = sizes.sum() + np.repeat(np.cumsum(kept) - kept, sizes) - size
-    inside, found = index < size, (index >= 0) & (index < size + np.repeat(kept, sizes))
-    place = np.where(inside, index + start, index + behind)
-    return np.where(found, place, 0).ravel()[order], found.ravel()[order]
+    if kept.any():
+        behind = sizes.sum() + np.cumsum(kept) - kept - sizes
+        place = np.where(index < size, place, index + np.repeat(behind, 2 * sizes))
+        limit = size + np.repeat(kept, 2 * sizes)
+    found = (index >= 0) & (index < limit)
+    place[~found] = 0
+    return place, found
 
 
 def _remembered(record: StepRecord) -> Sequence[Any]:
