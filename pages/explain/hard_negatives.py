@@ -30,15 +30,16 @@ def item_page(run: Run, item: int) -> None:
     frame = history.named(history.item_history(pairs, neighbors, item), items)
     found = history.candidates(pairs, neighbors, item)
     ui.headline(history.history_headline(frame, run.directions, caption_text(items, item)))
+    shown = ui.pictured(run, [item, *found["negative_item_id"]])
     left, right = st.columns([3, 4], gap="small")
     with left:
-        ui.item_card(run, item, items)
+        ui.item_card(run, item, shown if item in shown.index else items)
     with right:
         figure = figures.history_figure(frame, ui.current_theme(), directions=run.directions, height=270)
         ui.card(_("Margin over the epochs, cosine"), figure, frame, note, key="history", height=270)
     for column, direction in zip(st.columns(2, gap="small"), run.directions, strict=True):
         with column:
-            ui.candidates_card(run, found, items, direction)
+            ui.candidates_card(run, found, shown, direction)
 
 
 def body(run: Run) -> None:

@@ -160,7 +160,7 @@ def test_items_are_read_with_their_pictures(run: Run) -> None:
     items = run.items()
     assert items is not None
     assert items["item_id"].tolist() == list(range(64))
-    assert items.loc[3, "captions"].tolist()[1] == "thing 3, caption 1 ✓ <b>"
+    assert items.loc[3, "captions"][1] == "thing 3, caption 1 ✓ <b>"
     assert items.loc[0, "thumbnail"][8:12] == b"WEBP"
     assert items.loc[63, "thumbnail"] is None
 

@@ -25,6 +25,7 @@ from uwml_core.i18n import language
 from uwml_core.runlog.reader import Run
 from uwml_core.ui.kept import version_of
 from uwml_core.ui.read import evals
+from uwml_core.ui.shared import shared
 
 if TYPE_CHECKING:
     from uwml_core.ui.compare_choice import CompareChoice
@@ -87,7 +88,7 @@ def kept_for(chosen: CompareChoice, key: Hashable, make: Callable[[], T]) -> T:
     return result
 
 
-@st.cache_resource(max_entries=128, show_spinner=False)
+@shared
 def _kept(
     versions: Hashable,
     choice: Hashable,
@@ -104,12 +105,12 @@ def _evaluations_of(run: Run) -> pd.DataFrame:
     return _evaluations(str(run.path), version_of(run), _run=run)
 
 
-@st.cache_resource(max_entries=256, show_spinner=False)
+@shared
 def _evaluations(path: str, version: Hashable, *, _run: Run) -> pd.DataFrame:
     return evaluations(_run.map_parts("ranks", summarise, columns=list(SUMMARY_COLUMNS)))
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@shared
 def _outcome(path: str, version: Hashable, split: str, when: tuple[int, int | None], *, _run: Run) -> Outcome:
     step, epoch = when
     rows = (pc.field("step") == step) & (pc.field("split") == split)

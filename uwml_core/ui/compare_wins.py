@@ -20,7 +20,7 @@ from uwml_core.ui.choice import choice
 from uwml_core.ui.compare_choice import CompareChoice
 from uwml_core.ui.compare_read import kept_for
 from uwml_core.ui.gallery import Entry, sheet_html
-from uwml_core.ui.hard_read import catalogue
+from uwml_core.ui.hard_read import pictured
 from uwml_core.ui.hard_sheet import item_tile
 from uwml_core.ui.point_card import ITEM
 from uwml_core.ui.text import element, note, section
@@ -69,7 +69,6 @@ def _direction_choice(found: Comparison) -> tuple[str, ...]:
 
 
 def _sheet(run: Run, name: str, rows: pd.DataFrame, theme: Theme) -> None:
-    items = catalogue(run)
     row = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")
     text = ngettext("{n} query found by {name} only", "{n} queries found by {name} only", len(rows))
     row.html(element("h3", text.format(n=f"{len(rows):,}", name=name), "uw-near-title"), width="content")
@@ -81,7 +80,9 @@ def _sheet(run: Run, name: str, rows: pd.DataFrame, theme: Theme) -> None:
     )  # fmt: skip
     if rows.empty:
         return
-    entries = [_entry(run, items, dict(row), theme) for _index, row in rows.head(SHOWN).iterrows()]
+    shown = rows.head(SHOWN)
+    items = pictured(run, shown["item_id"])
+    entries = [_entry(run, items, dict(row), theme) for _index, row in shown.iterrows()]
     st.html(sheet_html(entries, _history_of(run), clips="video" in run.modalities))
 
 

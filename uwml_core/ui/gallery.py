@@ -66,15 +66,23 @@ def contact_sheet(entries: Sequence[Entry], *, clips: bool = False) -> None:
         entries: what to show; only these are sent.
         clips: whether pictures are strips of frames, which need more width.
     """
-    st.html(sheet_html(entries, address_with, clips=clips))
+    st.html(sheet_html(entries, item_links(), clips=clips))
 
 
 def address_with(item_id: int | None) -> str:
-    """The page's address with an item chosen, or with none; everything else stays."""
-    values = {name: value for name, value in st.query_params.to_dict().items() if name != ITEM}
-    if item_id is not None:
-        values[ITEM] = str(item_id)
-    return "?" + urlencode(values)
+    """The page's address with one item chosen, or with none."""
+    return item_links()(item_id)
+
+
+def item_links() -> Link:
+    """Gives the page's address with an item chosen, or with none; everything else stays."""
+    rest = urlencode([(name, value) for name, value in st.query_params.to_dict().items() if name != ITEM])
+
+    def link(item_id: int | None) -> str:
+        chosen = "" if item_id is None else urlencode({ITEM: item_id})
+        return "?" + "&".join(part for part in (rest, chosen) if part)
+
+    return link
 
 
 def sheet_html(entries: Sequence[Entry], link: Link, *, clips: bool = False) -> str:

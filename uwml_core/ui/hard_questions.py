@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
@@ -13,11 +13,12 @@ from uwml_core.analysis.hard_negatives import memorised, persistent, wrong_pairs
 from uwml_core.analysis.hard_negatives.false_negatives import MOST_COMPARED, false_negatives_headline
 from uwml_core.analysis.hard_negatives.hardest import hardest_headline
 from uwml_core.analysis.text import clauses
-from uwml_core.i18n import _
+from uwml_core.i18n import _, language
 from uwml_core.runlog.reader import Run
 from uwml_core.ui import hard_read as read
 from uwml_core.ui.choice import adopt, publish
 from uwml_core.ui.read import evals
+from uwml_core.ui.shared import shared
 
 # Tables that each question is answered from.
 QUESTIONS: Mapping[str, tuple[str, ...]] = {
@@ -92,7 +93,16 @@ def findings(run: Run, question: str, epoch: int | None) -> Findings:
     missing = next((table for table in QUESTIONS[question] if not run.has(table) and table not in probed), "")
     if missing:
         return Findings(question=question, missing=missing)
-    return _ANSWERS[question](run, epoch)
+    tables = ("pairs", "neighbors", "evals", "steps")
+    version = tuple(part.key for table in tables for part in run.parts(table))
+    return _answer(str(run.path), (version, run.has("items")), language(), question, epoch, _run=run)
+
+
+@shared
+def _answer(
+    path: str, version: Hashable, language: str, question: str, epoch: int | None, *, _run: Run
+) -> Findings:
+    return _ANSWERS[question](_run, epoch)
 
 
 def _when(epoch: int | None) -> str:

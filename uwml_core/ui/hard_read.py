@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import pandas as pd
-import streamlit as st
 
+from uwml_core.analysis.hard_negatives.catalogue import TEXTS
 from uwml_core.analysis.hard_negatives.catalogue import catalogue as catalogue_of
 from uwml_core.analysis.hard_negatives.confusions import PAIR_COLUMNS
 from uwml_core.analysis.hard_negatives.confusions import confusions as confusions_of
-from uwml_core.analysis.hard_negatives.false_negatives import suspected_false_negatives
+from uwml_core.analysis.hard_negatives.false_negatives import suspected_false_negatives, to_compare
 from uwml_core.analysis.hard_negatives.persistent import with_margin
 from uwml_core.analysis.hard_negatives.probe_pairs import probe_pairs
 from uwml_core.analysis.hard_negatives.rows import (
@@ -22,20 +22,32 @@ from uwml_core.analysis.hard_negatives.rows import (
     rows_of_epoch,
     rows_of_history,
     rows_of_item,
+    rows_of_items,
+    windows_until,
 )
 from uwml_core.analysis.hard_negatives.wrong_pairs import ItemStatistics
 from uwml_core.analysis.hard_negatives.wrong_pairs import item_statistics as statistics_of
 from uwml_core.analysis.selection import MOST_READ
 from uwml_core.analysis.text import clauses
 from uwml_core.i18n import _, language
+from uwml_core.runlog.item_frame import Pictures
 from uwml_core.runlog.reader import Run
-from uwml_core.ui.map_read import items_of
 from uwml_core.ui.read import steps
+from uwml_core.ui.shared import shared
+
+# Of more bytes those of a sheet are read for it, which takes a tenth of a second.
+MOST_PICTURES = 96 * 2**20
 
 
 def catalogue(run: Run) -> pd.DataFrame:
-    """Items of the run's data set by their number; without rows where they were not logged."""
-    return _catalogue(str(run.path), run.info.get("data_fingerprint"), run.has("items"), _run=run)
+    """Items of the run's data set by number, without pictures; without rows where they were not logged."""
+    return _catalogue(*_items_version(run), _run=run)
+
+
+def pictured(run: Run, item_ids: Iterable[int]) -> pd.DataFrame:
+    """Rows of some items in the catalogue, with ``thumbnail``; of very many pictures no others are read."""
+    chosen = tuple(sorted({int(item) for item in item_ids}))
+    return _pictured(*_items_version(run), chosen, _run=run)
 
 
 def neighbors(run: Run) -> pd.DataFrame:
@@ -70,7 +82,9 @@ def item_statistics(run: Run, epoch: int | None) -> tuple[ItemStatistics, pd.Dat
     """
     if not run.has("pairs") or pair_rows(steps(run), epoch) <= MOST_READ:
         return None
-    return _statistics(str(run.path), _version(run, "pairs"), epoch, _run=run)
+    statistics = _statistics(str(run.path), _version(run, "pairs"), windows_until(epoch), _run=run)
+    rows = newest_rows_of_items(steps(run), epoch, statistics.below)
+    return statistics, confusions_of(_pairs(run, rows.filter, rows.span), run.directions)
 
 
 def false_negatives(run: Run, epoch: int | None) -> pd.DataFrame:
@@ -93,26 +107,50 @@ def _version(run: Run, table: str) -> Hashable:
     return tuple(part.key for part in run.parts(table))
 
 
+def _items_version(run: Run) -> tuple[str, Any, bool]:
+    return str(run.path), run.info.get("data_fingerprint"), run.has("items")
+
+
 def _encounters(run: Run) -> Hashable:
     return _version(run, "pairs") or _version(run, "neighbors")
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
+@shared
 def _catalogue(path: str, fingerprint: object, there: bool, *, _run: Run) -> pd.DataFrame:
-    return catalogue_of(items_of(_run))
+    return catalogue_of(_run.items(columns=("item_id", *TEXTS)))
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
+@shared
+def _pictured(
+    path: str, fingerprint: object, there: bool, chosen: tuple[int, ...], *, _run: Run
+) -> pd.DataFrame:
+    items = catalogue(_run)
+    few = _run.picture_bytes() <= MOST_PICTURES
+    found = (
+        _pictures(path, fingerprint, there, _run=_run) if few else _run.pictures(filter=rows_of_items(chosen))
+    )
+    known = items.index.intersection(list(chosen))
+    pictures = found.of(known) if found is not None else {}
+    thumbnails: list[Any] = [pictures.get(item) for item in known]
+    return items.loc[known].assign(thumbnail=thumbnails)
+
+
+@shared
+def _pictures(path: str, fingerprint: object, there: bool, *, _run: Run) -> Pictures | None:
+    return _run.pictures()
+
+
+@shared
 def _neighbors(path: str, version: Hashable, *, _run: Run) -> pd.DataFrame:
     return with_margin(_run.frame("neighbors", filter=nearest_rows()))
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@shared
 def _item_neighbors(path: str, version: Hashable, item_id: int, *, _run: Run) -> pd.DataFrame:
     return with_margin(_run.frame("neighbors", filter=rows_of_item(item_id)))
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
+@shared
 def _confusions(
     path: str, version: Hashable, epoch: int | None, until: bool, language: str, *, _run: Run
 ) -> tuple[pd.DataFrame, str]:
@@ -133,24 +171,22 @@ def _pairs(run: Run, chosen: Any, span: tuple[int, int] | None) -> Any:
     return run.table("pairs", columns=list(PAIR_COLUMNS), filter=chosen, steps=span)
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
-def _statistics(
-    path: str, version: Hashable, epoch: int | None, *, _run: Run
-) -> tuple[ItemStatistics, pd.DataFrame]:
+@shared
+def _statistics(path: str, version: Hashable, last: int | None, *, _run: Run) -> ItemStatistics:
     # a window that begins later has nothing of what was asked for
-    statistics = statistics_of(_run.rollup("items", filter=epochs_until(epoch)), _run.directions)
-    rows = newest_rows_of_items(steps(_run), epoch, statistics.below)
-    return statistics, confusions_of(_pairs(_run, rows.filter, rows.span), _run.directions)
+    return statistics_of(_run.rollup("items", filter=epochs_until(last)), _run.directions)
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
+@shared
 def _false_negatives(
     path: str, version: Hashable, epoch: int | None, there: bool, *, _run: Run
 ) -> pd.DataFrame:
-    return suspected_false_negatives(confusions(_run, epoch, until=False)[0], catalogue(_run))
+    rows = confusions(_run, epoch, until=False)[0]
+    compared = to_compare(rows)[["item_id", "negative_item_id"]]
+    return suspected_false_negatives(rows, pictured(_run, compared.to_numpy().ravel()))
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@shared
 def _item_pairs(path: str, version: Hashable, item_id: int, *, _run: Run) -> tuple[pd.DataFrame, str]:
     rows = rows_of_history(steps(_run), item_id)
     return _run.table("pairs", filter=rows.filter, steps=rows.span).to_pandas(), rows.note

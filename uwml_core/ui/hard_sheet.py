@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -18,8 +19,9 @@ from uwml_core.runlog.reader import Run
 from uwml_core.ui.card import to_csv
 from uwml_core.ui.gallery import Entry, Tile, contact_sheet
 from uwml_core.ui.hard_questions import Findings
-from uwml_core.ui.hard_read import catalogue
+from uwml_core.ui.hard_read import catalogue, pictured
 from uwml_core.ui.kept import version_of
+from uwml_core.ui.shared import shared
 from uwml_core.ui.text import element, note
 
 PAGE_SIZE = 24
@@ -47,13 +49,13 @@ def sheet(run: Run, found: Findings, wanted: browse.SheetFilter, order: str, the
         note(_("Nothing passes the filter."))
         return
     shown = browse.page_of(ordered, page, PAGE_SIZE)
-    entries = [_entry(rows, items, run, theme) for _anchor, rows in shown.groupby("anchor", sort=True)]
+    entries = _entries(shown, run, theme)
     if items.empty:
         note(_("No items were logged, so there are no pictures; log them with RunLogger.log_items."))
     contact_sheet(entries, clips="video" in run.modalities)
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
+@shared
 def _ordered(
     path: str,
     asked: tuple[Hashable, str, int | None, browse.SheetFilter, str],
@@ -94,11 +96,21 @@ def _back_to_first(asked: Hashable, pages: int) -> None:
         st.session_state[_PAGE] = 1
 
 
-def _entry(rows: pd.DataFrame, items: pd.DataFrame, run: Run, theme: Theme) -> Entry:
-    found: list[dict[str, Any]] = [{str(k): v for k, v in row.items()} for row in rows.to_dict("records")]
+def _entries(shown: pd.DataFrame, run: Run, theme: Theme) -> list[Entry]:
+    drawn = shown.groupby("anchor").head(MOST_WRONG)
+    items = pictured(run, [*drawn["item_id"], *drawn["negative_item_id"]])
+    asks = dict(zip(run.directions, run.modalities, strict=True))
+    rows: list[dict[str, Any]] = [{str(k): v for k, v in row.items()} for row in shown.to_dict("records")]
+    return [
+        _entry(list(found), items, asks, theme)
+        for _anchor, found in itertools.groupby(rows, key=lambda row: row["anchor"])
+    ]
+
+
+def _entry(found: list[dict[str, Any]], items: pd.DataFrame, asks: dict[str, str], theme: Theme) -> Entry:
     first = found[0]
     direction = str(first["direction"])
-    asks = run.modalities[run.directions.index(direction)]
+    one, other = asks
     caption = int(first["caption"])
     own = item_tile(items, int(first["item_id"]), caption)
     wrong = [
@@ -113,12 +125,12 @@ def _entry(rows: pd.DataFrame, items: pd.DataFrame, run: Run, theme: Theme) -> E
     ]
     return Entry(
         direction=direction,
-        color=theme.direction(direction, run.directions),
+        color=theme.direction(direction, (one, other)),
         fact=main_fact(first),
         own=own,
         wrong=wrong,
         more=max(len(found) - MOST_WRONG, 0),
-        asks_in_words=asks == "text",
+        asks_in_words=asks[direction] == "text",
     )
 
 
@@ -128,16 +140,15 @@ def item_tile(
     """An item as it stands on a sheet.
 
     Args:
-        items: frame of ``catalogue``.
+        items: frame of ``pictured``.
         item_id, caption: which item, and which of its captions.
         number, hover: as for ``Tile``.
     """
-    known: dict[str, Any] = dict(items.loc[item_id]) if item_id in items.index else {}
-    about = [text for text in (item_name(items, item_id), known.get("group", "")) if text]
+    about = [text for text in (item_name(items, item_id), items["group"].get(item_id)) if text]
     return Tile(
         item_id=item_id,
         caption=caption_text(items, item_id, caption),
-        thumbnail=known.get("thumbnail"),
+        thumbnail=items["thumbnail"].get(item_id) if "thumbnail" in items else None,
         number=number,
         hover=[" · ".join(about), *hover],
     )

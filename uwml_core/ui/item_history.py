@@ -14,7 +14,7 @@ from uwml_core.analysis.hard_negatives.history import MOST_PLACES
 from uwml_core.analysis.text import fixed, modality_name
 from uwml_core.i18n import _
 from uwml_core.runlog.reader import Run
-from uwml_core.ui.gallery import Tile, address_with, rows_html
+from uwml_core.ui.gallery import Tile, item_links, rows_html
 from uwml_core.ui.hard_sheet import item_tile
 from uwml_core.ui.point_card import choose_item, picture
 from uwml_core.ui.text import element, notes
@@ -29,7 +29,7 @@ def item_card(run: Run, item_id: int, items: pd.DataFrame) -> None:
     Args:
         run: the run.
         item_id: the item.
-        items: frame of ``catalogue``.
+        items: frame of ``pictured`` that has the item, of ``catalogue`` where no item is known by its number.
     """
     with st.container(border=True, key="card-item", gap="xsmall"):
         row = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")
@@ -74,7 +74,7 @@ def candidates_card(run: Run, found: pd.DataFrame, items: pd.DataFrame, directio
     Args:
         run: the run.
         found: frame of ``candidates``.
-        items: frame of ``catalogue``.
+        items: frame of ``pictured``.
         direction: which direction to draw.
     """
     with st.container(border=True, key=f"card-candidates-{direction}", gap="xsmall"):
@@ -92,7 +92,7 @@ def candidates_card(run: Run, found: pd.DataFrame, items: pd.DataFrame, directio
         at = np.unique(np.linspace(0, len(epochs) - 1, min(len(epochs), MOST_EPOCHS)).round().astype(int))
         lines = _lines(rows[rows["epoch"].isin(epochs[at])], items)
         clips = "video" in run.modalities
-        st.html(rows_html(lines, address_with, least=MOST_PLACES, words=answers == "text", clips=clips))
+        st.html(rows_html(lines, item_links(), least=MOST_PLACES, words=answers == "text", clips=clips))
         shown = _("{shown} of {total} epochs, evenly spread").format(shown=len(at), total=len(epochs))
         notes(_("margin below each picture"), shown if len(at) < len(epochs) else "")
 

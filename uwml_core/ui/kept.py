@@ -9,6 +9,7 @@ import streamlit as st
 
 from uwml_core.i18n import language
 from uwml_core.runlog.reader import Run
+from uwml_core.ui.shared import shared
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -40,7 +41,7 @@ def version_of(run: Run) -> Hashable:
     return _version(str(run.path), _run=run)
 
 
-@st.cache_resource(max_entries=256, show_spinner=False)
+@shared
 def _kept(
     path: str,
     version: Hashable,

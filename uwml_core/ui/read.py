@@ -28,6 +28,7 @@ from uwml_core.i18n import _, language
 from uwml_core.runlog.reader import Run, SchemaTooNew, list_runs
 from uwml_core.ui.kept import version_of
 from uwml_core.ui.settings import logs_root
+from uwml_core.ui.shared import shared
 from uwml_core.weighting import UWMLConfig
 
 
@@ -146,18 +147,20 @@ def _runs(root: str) -> list[Run]:
     return list_runs(root)
 
 
-@st.cache_resource(max_entries=32, show_spinner=False)
+@shared
 def _frame(
     path: str, version: Hashable, table: str, columns: tuple[str, ...] | None, *, _run: Run
 ) -> pd.DataFrame:
     return _run.frame(table, columns=None if columns is None else list(columns))
 
 
-@st.cache_resource(max_entries=16, show_spinner=False)
+@shared
 def _growing(
     path: str, version: Hashable, table: str, columns: tuple[str, ...], *, _run: Run
 ) -> pd.DataFrame:
     parts = _run.map_parts(table, _to_frame, columns=list(columns))
+    if len(parts) == 1:
+        return parts[0]
     return pd.concat(parts, ignore_index=True) if parts else _run.frame(table, columns=list(columns))
 
 
@@ -166,7 +169,7 @@ def _to_frame(part: Any) -> pd.DataFrame:
     return frame
 
 
-@st.cache_data(max_entries=2000, show_spinner=False)
+@shared
 def _row(path: str, version: Hashable, language: str, *, _run: Run) -> dict[str, Any]:
     try:
         return run_row(_run, last_row(_run), evals(_run))
@@ -174,32 +177,32 @@ def _row(path: str, version: Hashable, language: str, *, _run: Run) -> dict[str,
         return {**run_row(_run, None, None), "status": "newer"}
 
 
-@st.cache_data(max_entries=16, show_spinner=False)
+@shared
 def _lag(path: str, version: Hashable, *, _run: Run) -> Lag:
     return find_lag(controller_log(balance_steps(_run), _run.directions))
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
+@shared
 def _balance(path: str, version: Hashable, *, _run: Run, _config: UWMLConfig) -> BalanceInUse:
     return balance_in_use(balance_steps(_run), _config, _run.directions)
 
 
-@st.cache_data(max_entries=16, show_spinner=False)
+@shared
 def _controller_validity(path: str, version: Hashable, *, _run: Run) -> ReplayCheck:
     return replay_validity(controller_log(balance_steps(_run), _run.directions), loss_in_use(_run))
 
 
-@st.cache_resource(max_entries=16, show_spinner=False)
+@shared
 def _histogram(path: str, version: Hashable, *, _run: Run) -> pd.DataFrame:
     return margin_histogram(_margins(path, version, _run=_run))
 
 
-@st.cache_resource(max_entries=16, show_spinner=False)
+@shared
 def _margins(path: str, version: Hashable, *, _run: Run) -> Any:
     return _run.rollup("margins")
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
+@shared
 def _pairs(path: str, version: Hashable, key: Hashable, *, _run: Run, _selection: StepSelection) -> Any:
     columns = list(PREVIEW_COLUMNS)
     table = _run.table("pairs", columns=columns, filter=_selection.filter, steps=_selection.span)
@@ -207,14 +210,14 @@ def _pairs(path: str, version: Hashable, key: Hashable, *, _run: Run, _selection
     return table.unify_dictionaries().combine_chunks()
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
+@shared
 def _baseline(
     path: str, version: Hashable, key: Hashable, *, _run: Run, _selection: StepSelection, _config: UWMLConfig
 ) -> Baseline:
     return measure_baseline(pairs(_run, _selection), steps(_run), _config, _run.directions)
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
+@shared
 def _pooled(
     path: str, version: Hashable, epoch: int | None, *, _run: Run, _config: UWMLConfig
 ) -> PooledMargins:

@@ -9,18 +9,19 @@ import pandas as pd
 
 from uwml_core.i18n import _
 
-COLUMNS = ("item_key", "label", "group", "split", "captions", "thumbnail")
+TEXTS = ("item_key", "label", "group", "split", "captions")
+COLUMNS = (*TEXTS, "thumbnail")
 
 
 def catalogue(items: pd.DataFrame | None) -> pd.DataFrame:
     """Items indexed by ``item_id``.
 
     Args:
-        items: frame of ``Run.items()``; None where the run did not log them.
+        items: frame of ``Run.items()``, with or without pictures; None where the run did not log them.
 
     Returns:
-        Frame with ``COLUMNS``; ``group`` is empty where there is none, ``captions`` are tuples. Without rows
-        for None.
+        Frame with ``COLUMNS``, or ``TEXTS`` alone; ``group`` is empty where there is none, ``captions`` are
+        tuples. Without rows for None.
     """
     if items is None:
         return pd.DataFrame(columns=list(COLUMNS), index=pd.Index([], dtype="int64", name="item_id"))
@@ -28,10 +29,12 @@ def catalogue(items: pd.DataFrame | None) -> pd.DataFrame:
     frame["group"] = frame["group"].fillna("").astype(object)
     frame["item_key"] = frame["item_key"].fillna("").astype(object)
     frame["captions"] = [_texts(texts) for texts in frame["captions"]]
-    return frame[list(COLUMNS)]
+    return frame[[name for name in COLUMNS if name in frame]]
 
 
 def _texts(captions: Iterable[str | None] | None) -> tuple[str, ...]:
+    if isinstance(captions, tuple) and None not in captions:
+        return captions
     return () if captions is None else tuple(text for text in captions if text is not None)
 
 

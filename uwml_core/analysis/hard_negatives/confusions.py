@@ -54,7 +54,8 @@ def confusions(pairs: pa.Table, directions: tuple[str, str]) -> pd.DataFrame:
     head = rows[starts]
     frame = pd.DataFrame(
         {
-            "direction": np.array(directions, dtype=object)[code[head]],
+            # many times as fast as having pandas look at each text
+            "direction": pd.Series(list(directions)).array.take(code[head]),
             "item_id": columns["item_id"][head].astype(np.int64),
             "negative_item_id": columns["negative_item_id"][head].astype(np.int64),
             **gathered,

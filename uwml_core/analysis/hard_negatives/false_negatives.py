@@ -17,6 +17,17 @@ MOST_COMPARED = 1_000
 REASONS = ("far_above", "caption", "picture")
 
 
+def to_compare(confusions: pd.DataFrame, most: int = MOST_COMPARED) -> pd.DataFrame:
+    """Confusions whose captions and pictures are worth comparing.
+
+    Args:
+        confusions: frame of ``confusions``.
+        most: as many of those whose mean margin is < 0: the newest, of equal ones the lowest margins.
+    """
+    rows = confusions[confusions["margin"] < 0]
+    return rows.sort_values(["last_epoch", "margin"], ascending=[False, True], kind="stable").head(most)
+
+
 def suspected_false_negatives(
     confusions: pd.DataFrame, items: pd.DataFrame, most: int = MOST_COMPARED
 ) -> pd.DataFrame:
@@ -24,8 +35,8 @@ def suspected_false_negatives(
 
     Args:
         confusions: frame of ``confusions``.
-        items: frame of ``catalogue``.
-        most: confusions to compare: the newest, of equal ones those with the lowest mean margin.
+        items: frame of ``catalogue``, with the pictures of those that ``to_compare`` names.
+        most: as for ``to_compare``.
 
     Returns:
         The confusions whose mean margin is < 0 and that have a reason: ``far_above`` (more than 0.1 above
@@ -34,8 +45,7 @@ def suspected_false_negatives(
         ``picture_likeness`` (NaN where unknown), ``likeness`` (the larger of the two), and ``reason``, the
         names joined by a comma. The most alike come first.
     """
-    rows = confusions[confusions["margin"] < 0]
-    rows = rows.sort_values(["last_epoch", "margin"], ascending=[False, True], kind="stable").head(most)
+    rows = to_compare(confusions, most)
     own = caption_texts(items, rows["item_id"].tolist(), rows["caption"].tolist())
     other = caption_texts(items, rows["negative_item_id"].tolist(), rows["negative_caption"].tolist())
     known = rows["item_id"].isin(items.index) & rows["negative_item_id"].isin(items.index)

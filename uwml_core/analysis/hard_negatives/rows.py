@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from uwml_core.analysis.selection import MOST_PREVIEWED, MOST_READ, select_steps
 from uwml_core.i18n import _
+from uwml_core.runlog.rollups import WINDOW_EPOCHS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,9 +80,24 @@ def rows_of_item(item_id: int) -> pc.Expression:
     return pc.field("item_id") == item_id
 
 
+def rows_of_items(item_ids: Iterable[int]) -> pc.Expression:
+    """Rows of some items, by their numbers."""
+    return pc.field("item_id").isin([int(item) for item in item_ids])
+
+
 def epochs_until(epoch: int | None) -> pc.Expression | None:
     """Rows of epochs up to one; None for all."""
     return None if epoch is None else pc.field("epoch") <= epoch
+
+
+def windows_until(epoch: int | None) -> int | None:
+    """First epoch of the window of item statistics that an epoch lies in; None for all.
+
+    Example:
+        >>> windows_until(29), windows_until(30)
+        (20, 30)
+    """
+    return None if epoch is None else epoch // WINDOW_EPOCHS * WINDOW_EPOCHS
 
 
 def newest_rows_of_items(steps: pd.DataFrame, epoch: int | None, items: Iterable[int]) -> PairRows:
@@ -114,7 +130,7 @@ def rows_of_history(steps: pd.DataFrame, item_id: int) -> PairRows:
 def _of_items(steps: pd.DataFrame, items: Iterable[int]) -> PairRows:
     newest = steps.iloc[-newest_steps(steps, MOST_READ) :]
     span = (int(newest["step"].iloc[0]), int(newest["step"].iloc[-1])) if len(newest) else (0, -1)
-    step, chosen = pc.field("step"), pc.field("item_id").isin([int(item) for item in items])
+    step, chosen = pc.field("step"), rows_of_items(items)
     return PairRows(filter=(step >= span[0]) & (step <= span[1]) & chosen, span=span)
 
 
