@@ -37,8 +37,10 @@ def body() -> None:
 
 
 ui.follow_folder(body)
+ui.import_card()
 ui.guide(
-    _("One row per run folder, newest first. Choose a row to make it the run of every page."),
+    _("One row per run folder, newest first. The row ticked last is the run of every page."),
+    _("Tick several to compare them; the address then holds all of them."),
     _("Best R@1 is the highest value on val per direction: the share of queries answered right at once."),
     _("Stopped writing means: the run calls itself running, but its heartbeat is older than 30 s."),
 )

@@ -15,6 +15,7 @@ import streamlit as st
 from tests.support.synthetic import make_run
 from uwml_core.training import build_config
 from uwml_core.ui.launch import demo_sections, train_options
+from uwml_core.ui.runs_list import tick
 
 RUNS = "pages/watch/runs.py"
 HOSTILE = "<script>alert(1)</script> *b* [x](y) $z$ :material/home:"
@@ -184,6 +185,62 @@ def test_vanished_run_is_replaced_by_another(open_page: Callable[..., Any], tmp_
     opened.app.run()
     assert not opened.failures
     assert chosen(opened) == "b"
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Path:
+    for name in ("a", "b", "c"):
+        make_run(tmp_path, run_id=name, steps=4, epochs=1)
+    return tmp_path
+
+
+def links(opened: Any) -> dict[str, str]:
+    return {link.proto.label: link.proto.query_string for link in opened.app.get("page_link")}
+
+
+def test_several_runs_of_the_address_are_compared(open_page: Callable[..., Any], three: Path) -> None:
+    opened = open_page(RUNS, three, run="b", runs=["a", "b", "gone", "a"])
+    assert not opened.failures
+    assert links(opened)["Compare the 2 runs chosen"] == "runs=a&runs=b"
+    assert ticked_rows(opened) == {"a", "b"}
+
+
+def test_a_run_chosen_in_the_picker_replaces_the_ticked_ones(
+    open_page: Callable[..., Any], three: Path
+) -> None:
+    opened = open_page(RUNS, three, run="c", runs=["a", "b"])
+    assert ticked_rows(opened) == {"c"}
+    assert not [label for label in links(opened) if label.startswith("Compare the")]
+
+
+def ticked_rows(opened: Any) -> set[str]:
+    """Runs whose rows the browser is told to tick at first."""
+    default = json.loads(opened.app.dataframe[0].proto.selection_default)
+    rows = default["selection"]["rows"]
+    return {list(table(opened)["run_id"])[row] for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("before", "chosen", "rows", "ticked", "wanted"),
+    [
+        (["a"], "a", ["a", "b"], ["a", "b"], "b"),
+        (["a", "b"], "b", ["a"], None, "a"),
+        (["a", "b"], "b", ["b"], None, None),
+        (["a", "b"], "b", [], ["a", "b"], None),
+        (["a", "b"], "a", ["a", "b", "c"], ["a", "b", "c"], "c"),
+        (["hidden", "a"], "a", ["a", "b"], ["hidden", "a", "b"], "b"),
+    ],
+)
+def test_the_row_ticked_last_is_the_run_of_every_page(
+    before: list[str], chosen: str, rows: list[str], ticked: list[str] | None, wanted: str | None
+) -> None:
+    shown = ["c", "b", "a"]
+    assert tick(before, chosen, shown, [shown.index(run_id) for run_id in rows]) == (ticked or rows, wanted)
+
+
+def test_a_bundle_can_be_imported_here_unless_read_only(open_page: Callable[..., Any], three: Path) -> None:
+    assert len(open_page(RUNS, three).app.get("file_uploader")) == 1
+    assert not open_page(RUNS, three, read_only=True).app.get("file_uploader")
 
 
 def test_demo_trains_into_the_folder_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
