@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
@@ -15,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.rollups import assert_rollups_equal_recount, assert_same
-from tests.support.steps import eventually, log_batches, log_steps
+from tests.support.steps import a_step, eventually, log_batches, log_steps
 from tests.support.synthetic import make_run
 from uwml_core.__main__ import main
 from uwml_core.runlog import compactor, joining
@@ -362,3 +363,33 @@ def test_size_on_disk_does_not_grow(run: Run) -> None:
 def test_steps_stay_in_order(run: Run) -> None:
     compact_run(run.path)
     assert np.all(np.diff(run.table("pairs")["step"].to_numpy()) >= 0)
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_sql_tells_numbers_that_are_not_finite_from_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, joined: bool
+) -> None:
+    # a tool that trusts bounds from which NaN was left out takes every row for a number
+    if not joined:
+        monkeypatch.setattr(compactor.Compactor, "step", lambda self: False)
+    margins = np.tile(np.float32([[0.5, np.nan, -np.inf], [0.25, 0.75, np.nan]]), (6, 1, 1))
+    margins[3] = 0.5
+    with RunLogger(tmp_path, "run", flush_seconds=3600, flush_steps=1) as log:
+        for step, margin in enumerate(margins):
+            log.log_step(a_step(step, 3, margin=margin, loss=margin[0, 1]), item_ids=[1, 2, 3], epoch=0)
+            log.flush()
+    assert (len(files(open_run(log.path), "pairs")) == 1) == joined
+
+    def found(table: str, condition: str) -> int:
+        rows = duckdb.sql(f"SELECT count(*) FROM '{log.path / table}/*.parquet' WHERE {condition}").fetchall()
+        return int(rows[0][0])
+
+    for condition, expected in {
+        "isnan(margin)": np.isnan(margins),
+        "NOT isnan(margin)": ~np.isnan(margins),
+        "isfinite(margin)": np.isfinite(margins),
+        "margin <= 1": margins <= 1,
+        "margin > 0.6 AND isfinite(margin)": np.isfinite(margins) & (margins > 0.6),
+    }.items():
+        assert found("pairs", condition) == expected.sum(), condition
+    assert (found("steps", "isnan(loss)"), found("steps", "isfinite(loss)")) == (5, 1)
