@@ -32,6 +32,7 @@ def body(run: Run) -> None:
         figure = figures.balance_figure(
             lines.frame, balance.updates, theme, directions=directions, height=430,
             bands=ui.kept(run, "bands", phase_bands, ui.balance_steps(run)), since=lag_mark(lag),
+            pinned=ui.step_notes(run),
         )  # fmt: skip
         notes = (
             _("Open-loop replay: other weights would have led to other gaps, which no replay can know"),

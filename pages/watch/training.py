@@ -29,9 +29,10 @@ def body(run: Run) -> None:
         view = ui.kept(run, "loss", analysis.series_view, steps, directions, "loss")
         smooth = ui.kept(run, "loss mean", analysis.series_view, steps, directions, "loss", smooth=True)
         lines = ui.kept(run, "lines", analysis.reference_lines, loss, steps)
+        pinned = ui.step_notes(run)
         figure = ui.kept(
-            run, "loss figure", figures.loss_figure, view.frame, bands, marks, lines, theme,
-            directions=directions, smooth=smooth.frame, height=340,
+            run, ("loss figure", pinned.to_json()), figures.loss_figure, view.frame, bands, marks, lines,
+            theme, directions=directions, smooth=smooth.frame, pinned=pinned, height=340,
         )  # fmt: skip
         title = _("Loss and its parts")
         ui.card(title, figure, view.frame, view.note, key="loss", unit=unit_of_loss, height=340)

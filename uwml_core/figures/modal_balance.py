@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from uwml_core.analysis.text import fixed
 from uwml_core.figures.draft import Draft
 from uwml_core.figures.frame import finite_span, floats, say_empty
-from uwml_core.figures.overlays import add_broken, add_phases
+from uwml_core.figures.overlays import add_broken, add_notes, add_phases
 from uwml_core.figures.step_panels import Panel, fit_panel, fit_steps, step_panels
 from uwml_core.figures.theme import Theme, fade
 from uwml_core.i18n import _
@@ -31,6 +31,7 @@ def balance_figure(
     directions: tuple[str, str],
     bands: pd.DataFrame | None = None,
     since: tuple[int, str] | None = None,
+    pinned: pd.DataFrame | None = None,
     height: int = 460,
 ) -> go.Figure:
     """Gaps over weights: the tried controller solid, the one in use as a dashed ghost where it differs.
@@ -42,6 +43,7 @@ def balance_figure(
         directions: the run's directions.
         bands: ``[phase, first_step, last_step]``.
         since: step and name of a moment to mark in both panels.
+        pinned: notes, ``[step, text, count]``.
         height: pixels.
     """
     if lines.empty:
@@ -61,6 +63,8 @@ def balance_figure(
     _add_level(figure, bottom, 0.5, theme)
     _add_updates(figure, bottom, updates, theme)
     _add_moment(figure, [top, bottom], since, theme)
+    # below: the panel's title stands above it
+    add_notes(figure, pinned, theme, xaxis=top.x, yaxis=top.edge, at=0.0)
     fit_steps(figure, lines["step"].to_numpy())
     return figure.figure()
 

@@ -6,6 +6,7 @@ What is called a figure here may be a ``draft.Draft`` too.
 from __future__ import annotations
 
 from html import escape
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from uwml_core.figures.theme import Theme, fade
 from uwml_core.i18n import _
 
 EDGE_AXIS = "y2"
+# What a hover shows of a note; the page lists all of it.
+_NOTE_WIDTH, _NOTE_LINES = 60, 12
 
 
 def add_edge_axis(figure: go.Figure) -> None:
@@ -81,6 +84,50 @@ def add_events(figure: go.Figure, marks: pd.DataFrame | None, theme: Theme) -> N
 def _event_line(mark: dict[Any, Any]) -> str:
     times = f" ×{mark['count']:,}" if mark["count"] > 1 else ""
     return f"{escape(str(mark['kind']))}{times}: {escape(str(mark['message']))}"
+
+
+def add_notes(
+    figure: go.Figure,
+    pinned: pd.DataFrame | None,
+    theme: Theme,
+    *,
+    xaxis: str = "x",
+    yaxis: str = EDGE_AXIS,
+    at: float = 1.0,
+) -> None:
+    """Mark pinned notes as diamonds at an edge, their text on hover.
+
+    Args:
+        figure: the figure.
+        pinned: ``[step, text, count]``; nothing is drawn without rows.
+        theme: colours.
+        xaxis: axis of the steps.
+        yaxis: axis from 0 at the bottom to 1 at the top.
+        at: where on it.
+    """
+    if pinned is None or pinned.empty:
+        return
+    figure.add_trace(
+        {
+            "type": "scatter",
+            "x": floats(pinned["step"]),
+            "y": np.full(len(pinned), at, np.float32),
+            "xaxis": xaxis,
+            "yaxis": yaxis,
+            "mode": "markers",
+            "name": _("pinned notes"),
+            "marker": {"symbol": "diamond", "size": 10, "color": theme.accent},
+            "customdata": [_note_lines(text) for text in pinned["text"]],
+            "hovertemplate": _("step %{x:,}<br>%{customdata}") + "<extra></extra>",
+            "cliponaxis": False,
+        }
+    )
+
+
+def _note_lines(text: str) -> str:
+    lines = [line for part in text.splitlines() for line in wrap(part, _NOTE_WIDTH) or [""]]
+    more = ["…"] if len(lines) > _NOTE_LINES else []
+    return "<br>".join(escape(line) for line in [*lines[:_NOTE_LINES], *more])
 
 
 def add_references(figure: go.Figure, references: pd.DataFrame | None, theme: Theme) -> None:

@@ -19,7 +19,14 @@ from uwml_core.figures.frame import (
     short_numbers,
     titled,
 )
-from uwml_core.figures.overlays import add_broken, add_edge_axis, add_events, add_phases, add_references
+from uwml_core.figures.overlays import (
+    add_broken,
+    add_edge_axis,
+    add_events,
+    add_notes,
+    add_phases,
+    add_references,
+)
 from uwml_core.figures.theme import Theme, fade
 from uwml_core.i18n import _
 
@@ -38,6 +45,7 @@ def line_figure(
     bands: pd.DataFrame | None = None,
     marks: pd.DataFrame | None = None,
     references: pd.DataFrame | None = None,
+    pinned: pd.DataFrame | None = None,
     height: int = 220,
 ) -> go.Figure:
     """A quantity over steps, a line per direction, named and valued at its end.
@@ -52,6 +60,7 @@ def line_figure(
         bands: ``[phase, first_step, last_step]``.
         marks: ``[step, kind, level, message, count]``.
         references: ``[name, value, why]``.
+        pinned: notes, ``[step, text, count]``.
         height: pixels.
 
     Returns:
@@ -70,6 +79,7 @@ def line_figure(
     ends = _add_lines(figure, front, theme, directions, width=1.8, opacity=1.0)
     add_broken(figure, series, theme)
     add_events(figure, marks, theme)
+    add_notes(figure, pinned, theme)
     levels = np.empty(0) if references is None else references["value"].to_numpy(dtype=np.float64)
     span = finite_span(series["value"].to_numpy(), levels)
     fit_axes(figure, series["step"].to_numpy(), span)
@@ -135,6 +145,7 @@ def loss_figure(
     *,
     directions: tuple[str, str],
     smooth: pd.DataFrame | None = None,
+    pinned: pd.DataFrame | None = None,
     height: int = 360,
 ) -> go.Figure:
     """Loss and its parts over steps; arguments as for ``line_figure``."""
@@ -148,6 +159,7 @@ def loss_figure(
         bands=bands,
         marks=marks,
         references=references,
+        pinned=pinned,
         height=height,
     )
 

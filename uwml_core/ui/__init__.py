@@ -43,7 +43,7 @@ from uwml_core.ui.map_controls import colored_points, map_controls
 from uwml_core.ui.map_read import gap_measures, items_of, map_statements, measure_rest, moments_of, snapshot
 from uwml_core.ui.map_reading import Reading, map_reading
 from uwml_core.ui.map_told import map_points, map_quality
-from uwml_core.ui.notes_card import notes_card, page_notes
+from uwml_core.ui.notes_card import notes_card, page_notes, step_notes
 from uwml_core.ui.numbers import balance_table, training_numbers, what_if_table
 from uwml_core.ui.page import begin_folder_page, begin_page, current_theme
 from uwml_core.ui.permalink_card import permalink_card
@@ -165,6 +165,7 @@ __all__ = [
     "sheet",
     "sheet_controls",
     "snapshot",
+    "step_notes",
     "steps",
     "train_with_these",
     "training_numbers",

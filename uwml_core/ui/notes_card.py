@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
+from uwml_core.analysis.pinned import pinned_steps
 from uwml_core.i18n import _, ngettext
 from uwml_core.report.about import anchor_text
 from uwml_core.report.build import page_titles
@@ -22,13 +23,23 @@ _TEXT, _VALUE, _PROBLEM = "note_text", "note_value", "_note_problem"
 
 
 def page_notes(run: Run) -> None:
-    """Draw the notes that are pinned at the page shown, folded; nothing where there are none."""
+    """Draw the notes that are pinned at the page shown, folded, and what pins another where one may write."""
     page = current_page()
     mine = [found for found in _notes(run).notes if found.page == page]
-    if mine:
-        title = ngettext("{n} pinned note", "{n} pinned notes", len(mine)).format(n=len(mine))
-        with st.expander(title, icon=":material/push_pin:"):
+    may_pin = page in page_titles() and not read_only()
+    if not mine and not may_pin:
+        return
+    title = ngettext("{n} pinned note", "{n} pinned notes", len(mine)).format(n=len(mine))
+    with st.expander(title if mine else _("Pin a note"), icon=":material/push_pin:"):
+        if mine:
             st.html("".join(_note_html(run, found) for found in mine))
+        if may_pin:
+            _form(run, page)
+
+
+def step_notes(run: Run) -> pd.DataFrame:
+    """Notes pinned to steps of the page shown, as ``pinned_steps`` gives them."""
+    return pinned_steps(_notes(run).notes, current_page())
 
 
 def notes_card(run: Run) -> None:
@@ -71,13 +82,21 @@ def _note_html(run: Run, each: Note) -> str:
     return f'<div><p class="uw-note">{head}</p>{text}</div>'
 
 
-def _form(run: Run) -> None:
+def _form(run: Run, here: str = "") -> None:
+    """What pins a note; at the page ``here``, or at one that is chosen."""
     titles = page_titles()
     kinds = {"step": _("Step"), "item": _("Item"), "chart": _("Chart")}
     row = st.container(horizontal=True, vertical_alignment="bottom")
     with row:
-        page = choice(_("Page"), "note_page", list(titles), _newest(list(titles)), titles.__getitem__)
-        kind = choice(_("Pinned at"), "note_kind", list(ANCHORS), "step", kinds.__getitem__)
+        if here:
+            # no part of the view, so not in the address
+            page, kind = (
+                here,
+                st.selectbox(_("Pinned at"), ANCHORS, format_func=kinds.__getitem__, key="note_kind_here"),
+            )
+        else:
+            page = choice(_("Page"), "note_page", list(titles), _newest(list(titles)), titles.__getitem__)
+            kind = choice(_("Pinned at"), "note_kind", list(ANCHORS), "step", kinds.__getitem__)
         st.text_input(
             kinds[kind], key=_VALUE, width=180, placeholder="loss" if kind == "chart" else "0",
             help=_("Number of the step or the item, or the chart's name, as its CSV is called"),
