@@ -25,6 +25,8 @@ COMMANDS = (
     "bundle",
     "import",
     "health",
+    "doctor",
+    "sick-run",
     "compact",
     "convert",
 )

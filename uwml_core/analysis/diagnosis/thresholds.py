@@ -44,6 +44,7 @@ BATCH_SHARE, NO_NEGATIVE_LIMIT = 0.75, 0.01
 # float16 keeps a cosine to 1e-3; what does not move at all has exactly 1.
 STILL, MOVING = 0.99999, 0.999
 QUEUE_SIMILARITY = 0.5
+# Other programs on the machine double the time of a step now and then.
 SLOWER_LIMIT, SLOWER_CERTAIN = 2.5, 5.0
 TELEMETRY_LIMIT, TELEMETRY_CERTAIN = 0.1, 0.5
 # Three times chance is still nothing learned.

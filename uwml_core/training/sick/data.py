@@ -80,10 +80,3 @@ def unlabelled(dataset: PairDataset, seed: int) -> PairDataset:
     """Every row gets a label of its own, also where several rows show the same thing."""
     keys = [f"{key}#{number}" for number, key in enumerate(dataset.item_keys)]
     return dataclasses.replace(dataset, item_keys=keys)
-
-
-def few(dataset: PairDataset, seed: int) -> PairDataset:
-    """A fifth of the training rows."""
-    train = np.random.default_rng([seed, 3]).permutation(dataset.rows("train"))
-    rows = np.sort(np.concatenate([train[: len(train) // 5], dataset.rows("val")]))
-    return chosen(dataset, rows)

@@ -148,10 +148,9 @@ _ILL: Mapping[str, SickKind] = {
         expects=("logit_scale",),
     ),
     "memorised": SickKind(
-        title="few items for many epochs",
-        preset="infonce",
-        settings={"train.epochs": 40, "train.weight_decay": 0.0, "train.learning_rate": 1e-2},
-        data=data.few,
+        title="after half of the steps the same 128 pairs again and again, with pictures of others",
+        settings={"train.epochs": 12},
+        parts=(parts.narrowed,),
         expects=("overfitting",),
     ),
     "costly-telemetry": SickKind(

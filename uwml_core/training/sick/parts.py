@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections import namedtuple
 from collections.abc import Callable
@@ -20,7 +21,7 @@ TrainerFault = Callable[[Trainer], None]
 # What claims to be one batch is so many steps whose gradients add up.
 ACCUMULATED = 8
 _GRID = 8
-_TELEMETRY_S = 0.02
+_TELEMETRY_S, _WAIT_S = 0.02, 0.6
 _NoDiagnostics = namedtuple("_NoDiagnostics", ["similarity", "loss"])
 
 
@@ -153,12 +154,25 @@ def not_normalised(trainer: Trainer) -> None:
     trainer.logger = Around(logger, log_step=log)  # type: ignore[assignment]
 
 
+def narrowed(trainer: Trainer) -> None:
+    """After half of the steps the same two batches come again and again, their pictures shifted by one."""
+    batches, begin = trainer.batches, trainer.total_steps // 2
+
+    def at(step: int) -> Any:
+        if step < begin:
+            return batches.at(step)
+        batch = batches.at(begin + (step - begin) % 2)
+        return dataclasses.replace(batch, pictures=batch.pictures.roll(1, 0))
+
+    trainer.batches = Around(batches, at=at)  # type: ignore[assignment]
+
+
 def slowing(trainer: Trainer) -> None:
     """From the middle on every step waits, as it does for a disk that is full of other work."""
     encode = trainer.model.pictures
 
     def wait(module: nn.Module, inputs: Any, output: torch.Tensor) -> None:
         if module.training and trainer.step >= trainer.total_steps // 2:
-            time.sleep(0.3)
+            time.sleep(_WAIT_S)
 
     encode.register_forward_hook(wait)

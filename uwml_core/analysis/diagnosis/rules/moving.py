@@ -51,12 +51,15 @@ def check_frozen(frames: Frames) -> list[Finding]:
                 Measured(name="other_similarity", value=least[other], unit="cosine", n=len(rows)),
             ),
             evidence=Evidence(frame=moves.reset_index(), x="step", y=tuple(names), unit="cosine"),
-            changes=(
-                Change(name="train.warmup_epochs", value=0, before=current(frames, "train.warmup_epochs")),
-            ),
+            changes=_unfrozen(frames),
             link=PageLink(page="embedding_map"),
         )
     ]  # fmt: skip
+
+
+def _unfrozen(frames: Frames) -> tuple[Change, ...]:
+    epochs = current(frames, "train.warmup_epochs")
+    return (Change(name="train.warmup_epochs", value=0, before=epochs),) if epochs else ()
 
 
 def _wide(frames: Frames) -> pd.DataFrame:

@@ -1,0 +1,115 @@
+"""``uwml doctor``: what is wrong with a run's training, and what to try."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from uwml_core.runlog.location import parse_place
+
+if TYPE_CHECKING:
+    from uwml_core.analysis.diagnosis.finding import Finding
+    from uwml_core.analysis.diagnosis.registry import Diagnosis
+
+HELP = "say what is wrong with a run's training and what to try; the exit code tells how serious it is"
+EXIT_CODES = {None: 0, "note": 0, "warning": 0, "serious": 1}
+_WIDTH = 100
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.epilog = (
+        "Exit code: 0 nothing serious, 1 something serious, with --strict also a warning; 2 an error, such as "
+        "a run that cannot be read."
+    )
+    parser.add_argument("run", type=parse_place, metavar="RUN", help="folder of the run, or its URL")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument("--strict", action="store_true", help="a warning makes the exit code 1, too")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the findings, most serious first; returns the exit code."""
+    from uwml_core.analysis.diagnosis.examine import diagnose
+    from uwml_core.runlog.reader import open_run
+
+    opened = open_run(args.run)
+    found = diagnose(opened)
+    print(
+        json.dumps(as_json(opened.run_id, found), ensure_ascii=False, indent=1)
+        if args.json
+        else _text(opened.run_id, found)
+    )
+    return 1 if args.strict and found.worst == "warning" else EXIT_CODES[found.worst]
+
+
+def as_json(run_id: str, found: Diagnosis) -> dict[str, Any]:
+    """The diagnosis as plain values; numbers that are not finite become null."""
+    return {
+        "run": run_id,
+        "worst": found.worst,
+        "findings": [_plain(finding) for finding in found.findings],
+        "silent": list(found.silent),
+        "not_applicable": dict(found.not_applicable),
+    }
+
+
+def _plain(finding: Finding) -> dict[str, Any]:
+    numbers = [
+        {
+            "name": number.name,
+            "value": float(number.value) if math.isfinite(number.value) else None,
+            "unit": number.unit,
+            "n": number.n,
+            "first_step": number.first_step,
+            "last_step": number.last_step,
+        }
+        for number in finding.numbers
+    ]
+    changes = [{"name": c.name, "value": c.value, "before": c.before} for c in finding.changes]
+    texts = {
+        name: getattr(finding, name)
+        for name in ("rule", "severity", "confidence", "title", "cause", "advice")
+    }
+    link = {"page": finding.link.page, "query": dict(finding.link.query)}
+    return {**texts, "numbers": numbers, "changes": changes, "link": link}
+
+
+def _text(run_id: str, found: Diagnosis) -> str:
+    lines = [f"run {run_id}: {_verdict(found)}"]
+    for finding in found.findings:
+        lines += ["", *_paragraphs(finding)]
+    lines.append("")
+    lines.append(_fill(f"found nothing: {', '.join(found.silent) or 'no rule'}", "", "  "))
+    if found.not_applicable:
+        lines.append(_fill(f"could not judge: {', '.join(found.not_applicable)} (--json says why)", "", "  "))
+    # names of runs are anybody's text: a control character could write over the terminal
+    text = "\n".join(lines)
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def _verdict(found: Diagnosis) -> str:
+    counts = {
+        name: sum(f.severity == name for f in found.findings) for name in ("serious", "warning", "note")
+    }
+    parts = [f"{count} {name}" for name, count in counts.items() if count]
+    return ", ".join(parts) if parts else "nothing wrong found"
+
+
+def _paragraphs(finding: Finding) -> list[str]:
+    head = f"{finding.severity.upper()} {finding.rule} (confidence {finding.confidence:.2f})"
+    lines = [head, _fill(finding.title, "  ", "  ")]
+    lines.append(_fill(finding.cause, "  cause: ", "         "))
+    lines.append(_fill(finding.advice, "  try:   ", "         "))
+    settings = [f"--set {c.name}={_setting(c.value)}" for c in finding.changes]
+    return [*lines, *(["         " + " ".join(settings)] if settings else [])]
+
+
+def _setting(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _fill(text: str, first: str, rest: str) -> str:
+    return textwrap.fill(text, _WIDTH, initial_indent=first, subsequent_indent=rest)
