@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.support.browser import Visit, served, visit
 from tests.support.synthetic import make_run
@@ -65,17 +67,91 @@ def test_a_click_shows_the_item_and_its_address_shows_the_same_to_a_teammate(add
         assert not teammate.foreign_hosts()
 
 
+def drag_around(seen: Visit, *corners: tuple[float, float]) -> None:
+    """Draw a line through points of the map, given as shares of its width and height."""
+    box = seen.page.locator(f"{PLOT} .nsewdrag").first.bounding_box()
+    assert box is not None
+    places = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in corners]
+    seen.page.mouse.move(*places[0])
+    seen.page.mouse.down()
+    for x, y in places[1:]:
+        seen.page.mouse.move(x, y, steps=5)
+    seen.page.mouse.up()
+
+
+def stepped_back(seen: Visit) -> list[int]:
+    """Per modality how many points stay in the foreground; −1 where all do."""
+    script = (
+        f"document.querySelector('{PLOT}')._fullData.slice(0, 2).map(t => t.selectedpoints?.length ?? -1)"
+    )
+    return [int(n) for n in seen.page.evaluate(script)]
+
+
+def test_what_is_drawn_around_is_told_and_its_address_selects_the_same(address: str) -> None:
+    title = ".st-key-card-selection .uw-title"
+    with visit() as seen:
+        seen.open(f"{address}?run=a&method=pca", charts=2)
+        drag_around(seen, (0.01, 0.01), (0.99, 0.01), (0.99, 0.99), (0.01, 0.99), (0.01, 0.03))
+        expect(seen.page.locator(title)).to_have_text("Selected points: 128", timeout=60_000)
+        seen.page.wait_for_url("**area=*", timeout=60_000)
+        expect(seen.page.locator(".uw-picks a").first).to_be_visible(timeout=60_000)
+        seen.settle(charts=2)
+        assert stepped_back(seen) == [64, 64]
+        copied = seen.page.url
+        seen.page.locator(".uw-picks a").nth(3).click()
+        seen.page.wait_for_url("**item=*", timeout=60_000)
+        expect(seen.page.locator(title)).to_have_text("Selected points: 128", timeout=60_000)
+        assert not seen.errors
+    with visit() as teammate:
+        teammate.open(f"{copied}&moment=19&links=selection", charts=2)
+        expect(teammate.page.locator(title)).to_have_text("Selected points: 128", timeout=60_000)
+        teammate.page.wait_for_function(
+            f"document.querySelector('{PLOT}')._fullData.length === 3", timeout=60_000
+        )
+        assert stepped_back(teammate) == [64, 64]
+        teammate.page.locator(".st-key-clear-selection button").click()
+        expect(teammate.page.locator(title)).to_have_text("Selected points", timeout=60_000)
+        teammate.page.wait_for_url(lambda url: "area" not in url, timeout=60_000)
+        teammate.page.wait_for_function(
+            f"!document.querySelector('{PLOT}')._fullData[0].selectedpoints", timeout=60_000
+        )
+        assert not teammate.errors
+
+
+def test_box_selects_too_and_search_rings_without_building_the_map_anew(address: str) -> None:
+    with visit() as seen:
+        seen.open(f"{address}?run=a&method=pca", charts=2)
+        seen.page.evaluate(f"document.querySelector('{PLOT}').mark = 'same'")
+        seen.page.locator(f"{PLOT} [data-val=select]").click()
+        drag_around(seen, (0.02, 0.02), (0.98, 0.98))
+        expect(seen.page.locator(".st-key-card-selection .uw-title")).to_have_text(
+            "Selected points: 128", timeout=60_000
+        )
+        found = seen.page.get_by_label("Search captions")
+        found.fill("thing 7,")
+        found.press("Enter")
+        expect(seen.page.locator(".st-key-card-find")).to_contain_text("1 of 64 items match", timeout=60_000)
+        ringed = f"document.querySelector('{PLOT}')._fullData.at(-1)"
+        seen.page.wait_for_function(
+            f"{ringed}.name === 'highlighted' && {ringed}.x.length === 2", timeout=60_000
+        )
+        assert seen.page.evaluate(f"document.querySelector('{PLOT}').mark") == "same"
+        assert not seen.errors
+
+
 def test_playing_moves_the_points_and_ends_at_the_last_snapshot(address: str) -> None:
     with visit() as seen:
         seen.open(f"{address}?run=a&moment=19", charts=2)
-        before = place_of(seen, 0, 0)
+        first = f"document.querySelector('{PLOT}')._fullData[0].x[0]"
+        before = float(seen.page.evaluate(first))
         seen.page.evaluate(f"document.querySelector('{PLOT}').mark = 'same'")
         seen.page.get_by_role("button", name="Play").click()
         seen.page.locator(".st-key-pause-moments").wait_for()
         seen.page.locator(".st-key-play-moments").wait_for(timeout=60_000)
         seen.settle(charts=2)
-        seen.page.wait_for_url(lambda url: "moment" not in url and "run=a" in url, timeout=20_000)
-        assert place_of(seen, 0, 0) != before
+        seen.page.wait_for_url(lambda url: "moment" not in url and "run=a" in url, timeout=60_000)
+        # what is drawn follows the address
+        seen.page.wait_for_function(f"Math.abs({first} - {before}) > 1e-3", timeout=60_000)
         # the chart was never built anew, so zoom and hover survive
         assert seen.page.evaluate(f"document.querySelector('{PLOT}').mark") == "same"
         assert not seen.errors
@@ -96,14 +172,14 @@ def test_what_a_click_shows_is_next_to_the_map(address: str, width: int) -> None
     with visit(width=width) as seen:
         seen.open(f"{address}?run=a&item=5", charts=2)
         seen.page.locator(".uw-item").wait_for()
-        names = ("map", "point", "controls", "gap")
+        names = ("map", "point", "selection", "find", "controls", "gap")
         boxes = {name: seen.page.locator(f".st-key-card-{name}").bounding_box() for name in names}
         found = {name: box for name, box in boxes.items() if box}
         assert len(found) == len(names)
         bottom = {name: box["y"] + box["height"] for name, box in found.items()}
-        above = [("map", "gap"), ("controls", "point")]
+        above = [("map", "gap"), ("controls", "find"), ("find", "point"), ("point", "selection")]
         if width == 900:
-            above = [("map", "point"), ("point", "controls"), ("controls", "gap")]
+            above = list(itertools.pairwise(names))
             assert len({(box["x"], box["width"]) for box in found.values()}) == 1
         else:
             assert found["point"]["x"] > found["map"]["x"] + found["map"]["width"]

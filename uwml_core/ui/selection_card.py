@@ -32,7 +32,7 @@ from uwml_core.ui.text import element, note, notes
 
 AREA, AREA_AT = "area", "area_at"
 # Points whose margins are computed at once where those of the whole snapshot are not known.
-MOST_COMPARED = 300
+MOST_COMPARED = 200
 _MOST_PICTURES, _MOST_GROUPS, _MOST_ROWS = 40, 4, 1_000
 
 
