@@ -15,7 +15,7 @@ from uwml_core.analysis.text import fixed, modality_name
 from uwml_core.i18n import _
 from uwml_core.runlog.reader import Run
 from uwml_core.runlog.snapshots import Snapshot
-from uwml_core.ui.map_read import known_items
+from uwml_core.ui.hard_read import pictured
 from uwml_core.ui.text import element, note, section
 
 ITEM = "item"
@@ -66,7 +66,8 @@ def point_card(
         if neighbors.empty:
             note(_("Item {item} has no point in this snapshot.").format(item=item_id))
             return
-        known = known_items(run)
+        shown = [item_id, *neighbors["item_id"]]
+        known = pictured(run, shown) if run.has("items") else None
         mine = points[points["item_id"] == item_id]
         if mine["margin"].isna().all():
             mine, _compared = with_strength(snapshot, mine, snapshot.named(run.modalities), len(mine))

@@ -25,7 +25,7 @@ from uwml_core.runlog.reader import Run
 from uwml_core.runlog.snapshots import Snapshot
 from uwml_core.ui.card import table_html, to_csv
 from uwml_core.ui.gallery import address_with
-from uwml_core.ui.map_read import known_items
+from uwml_core.ui.hard_read import pictured
 from uwml_core.ui.point_card import picture
 from uwml_core.ui.sheet_clicks import follow_clicks
 from uwml_core.ui.text import element, note, notes
@@ -149,10 +149,11 @@ def _groups(told: pd.DataFrame, points: pd.DataFrame) -> str:
 
 
 def _pictures(run: Run, told: pd.DataFrame) -> None:
-    known, items = known_items(run), told.drop_duplicates("item_id").head(_MOST_PICTURES)
-    if known is None:
+    if not run.has("items"):
         return
     follow_clicks()
+    items = told.drop_duplicates("item_id").head(_MOST_PICTURES)
+    known = pictured(run, items["item_id"])
     picks = "".join(_pick(row, known) for row in items.to_dict("records"))
     css_class = "uw-sheet uw-picks clips" if "video" in run.modalities else "uw-sheet uw-picks"
     st.html(f'<div class="{css_class}">{picks}</div>')
