@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
-import streamlit as st
 
 from uwml_core.analysis.hard_negatives.rows import rows_of_epoch
 from uwml_core.analysis.map_measures import WEIGHT_COLUMNS, item_weights
@@ -22,6 +21,7 @@ from uwml_core.runlog.reader import Run
 from uwml_core.ui.later import later
 from uwml_core.ui.map_read import snapshot, snapshots_version, texts_of
 from uwml_core.ui.read import steps
+from uwml_core.ui.shared import shared
 
 T = TypeVar("T")
 
@@ -95,7 +95,7 @@ def phases_of(run: Run) -> pd.DataFrame:
     return phase_bands(steps(run)) if run.has("steps") else phase_bands(pd.DataFrame())
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@shared
 def _points(
     path: str,
     version: Hashable,
@@ -112,25 +112,25 @@ def _points(
     return points_of(shot, _layout, unknown if _strength is None else _strength, told)
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
+@shared
 def _described(path: str, fingerprint: object, there: bool, *, _run: Run) -> pd.DataFrame | None:
     items = texts_of(_run)
     return None if items is None else describe_items(items["item_id"].to_numpy(np.int64), items)
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@shared
 def _strength(
     path: str, version: Hashable, step: int, modalities: tuple[str, str], *, _run: Run
 ) -> pd.DataFrame:
     return pair_strength(snapshot(_run, step), modalities)
 
 
-@st.cache_resource(max_entries=256, show_spinner=False)
+@shared
 def _kept(key: Hashable, *, _work: Callable[[], Any]) -> Any:
     return _work()
 
 
-@st.cache_resource(max_entries=32, show_spinner=False)
+@shared
 def _weights(path: str, version: Hashable, epoch: int, *, _run: Run) -> tuple[pd.DataFrame, str]:
     logged = steps(_run) if _run.has("steps") else pd.DataFrame()
     rows = rows_of_epoch(logged, epoch, until=False)
