@@ -18,7 +18,6 @@ from uwml_core.analysis.gap_measures import (
     alignment,
     centroid_distance,
     gap_measures,
-    linear_separability,
     mean_cosine,
     merge_gaps,
     relative_modality_gap,
@@ -26,6 +25,7 @@ from uwml_core.analysis.gap_measures import (
     uniformity_across,
 )
 from uwml_core.analysis.hubness import occurrences, skewness
+from uwml_core.analysis.separability import linear_separability
 from uwml_core.runlog.reader import open_run
 
 

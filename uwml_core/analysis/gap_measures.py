@@ -21,6 +21,7 @@ from uwml_core.analysis.gap_intervals import (
     interval,
 )
 from uwml_core.analysis.hubness import occurrences, skewness
+from uwml_core.analysis.separability import held_out
 from uwml_core.runlog.snapshots import Snapshot, snapshots_in
 
 Floats = NDArray[np.float64]
@@ -32,7 +33,6 @@ ACROSS = "across"
 SPLIT_MEASURES = ("uniformity", "hubness", "cosine")
 # What compares all with all: this many items tell the mean of their pairs well at a bearable cost.
 PAIRWISE_ITEMS = 500
-_RIDGE = 1.0
 
 Value = tuple[float, float, float]
 _NONE = (float("nan"),) * 3
@@ -210,45 +210,6 @@ def mean_cosine(x: Floats, y: Floats) -> float:
     return float(x.sum(axis=0) @ y.sum(axis=0) - np.sum(x * y)) / (n * (n - 1))
 
 
-def linear_separability(x: Floats, y: Floats) -> float:
-    """Share of held-out vectors whose modality a linear rule names: 0.5 is chance, 1 a clean cut.
-
-    A ridge classifier (targets ±1, penalty 1, free intercept) is fitted on every other item and tested
-    on the rest, then the other way round.
-
-    Args:
-        x, y: float64 ``[N, dim]``, row by row one item.
-
-    Returns:
-        The share; NaN with fewer than four items. A vector exactly on the border counts one half.
-
-    Reference:
-        Shi et al., "Towards understanding the modality gap in CLIP", ICLR 2023 workshop.
-    """
-    right = _held_out(x, y)
-    return float(right.mean()) if len(right) else float("nan")
-
-
-def _held_out(x: Floats, y: Floats) -> Floats:
-    """Share of each item's two vectors named rightly while the item is held out; empty for too few."""
-    right = np.empty(len(x) if len(x) >= 4 else 0)
-    even = np.arange(len(right)) % 2 == 0
-    for fit in (even, ~even) if len(right) else ():
-        right[~fit] = _right(x[fit], y[fit], x[~fit], y[~fit])
-    return right
-
-
-def _right(x: Floats, y: Floats, x_new: Floats, y_new: Floats) -> Floats:
-    points = np.concatenate([x, y])
-    target = np.repeat([1.0, -1.0], [len(x), len(y)])
-    middle = points.mean(axis=0)
-    centred = points - middle
-    slope = np.linalg.solve(centred.T @ centred + _RIDGE * np.eye(points.shape[1]), centred.T @ target)
-    named = np.sign((x_new - middle) @ slope) - np.sign((y_new - middle) @ slope)
-    right: Floats = 0.5 + named / 4.0
-    return right
-
-
 def _centroid(x: Floats, y: Floats) -> Value:
     drawn = np.linalg.norm(drawn_mean(draws(len(x)), x - y), axis=1) if len(x) else np.empty(0)
     return centroid_distance(x, y), *interval(drawn)
@@ -270,7 +231,7 @@ def _alignment(x: Floats, y: Floats) -> Value:
 
 
 def _separability(x: Floats, y: Floats) -> Value:
-    right = _held_out(x, y)
+    right = held_out(x, y)
     if not len(right):
         return _NONE
     return float(right.mean()), *interval(drawn_mean(draws(len(right)), right))

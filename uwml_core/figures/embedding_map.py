@@ -55,8 +55,9 @@ def embedding_map_figure(
         mine = (points["modality"] == name).to_numpy()
         if mine.any():
             palette = [theme.ghost, *colors]
-            look = {**_look(len(points)), "symbol": _SYMBOLS[place], "spoken": len(points) <= MOST_SPOKEN}
-            figure.add_trace(_points(points[mine], codes[mine], palette, **look))
+            look = {**_look(len(points)), "symbol": _SYMBOLS[place]}
+            spoken = len(points) <= MOST_SPOKEN
+            figure.add_trace(_points(points[mine], codes[mine], palette, spoken=spoken, **look))
     axis = {"showgrid": False, "showticklabels": False, "ticks": "", "showline": False}
     figure.update_xaxes(range=list(ranges[0]), **axis)
     figure.update_yaxes(range=list(ranges[1]), scaleanchor="x", scaleratio=1, **axis)

@@ -103,7 +103,9 @@ def _draw(reading: Reading) -> None:
     map_overlay(
         OVERLAY,
         figure,
-        selected=None if selected is None else _places(points, selected, reading.modalities),
+        selected=None
+        if selected is None or selected.empty
+        else _places(points, selected, reading.modalities),
         quiet=len(found) > 0 and selected is None,
         on_click=lambda numbers: choose_item(int(numbers[0])),
         on_select=lambda numbers: choose_area(numbers, reading.snapshot.step),
@@ -111,9 +113,11 @@ def _draw(reading: Reading) -> None:
 
 
 def _places(
-    points: pd.DataFrame, selected: pd.DataFrame, modalities: tuple[str, str]
-) -> list[NDArray[np.int64]]:
+    points: pd.DataFrame, selected: pd.DataFrame | None, modalities: tuple[str, str]
+) -> list[NDArray[np.int64]] | None:
     """Positions of the selected points in the map's traces, which are the modalities that have points."""
+    if selected is None or selected.empty:
+        return None
     chosen = points.index.isin(selected.index)
     of_traces = [chosen[(points["modality"] == name).to_numpy()] for name in modalities]
     return [np.flatnonzero(rows) for rows in of_traces if len(rows)]
