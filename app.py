@@ -30,7 +30,10 @@ page = st.navigation(
             st.Page("pages/decide/compare.py", title=_("Compare"), icon=":material/difference:"),
             st.Page("pages/decide/diagnosis.py", title=_("Diagnosis"), icon=":material/stethoscope:"),
         ],
-        _("Share"): [st.Page("pages/share/share.py", title=_("Share"), icon=":material/share:")],
+        _("Share"): [
+            st.Page("pages/share/learn.py", title=_("Learn"), icon=":material/school:"),
+            st.Page("pages/share/share.py", title=_("Share"), icon=":material/share:"),
+        ],
     }
 )
 if st.runtime.exists():

@@ -36,6 +36,7 @@ from uwml_core.ui.kept import kept
 from uwml_core.ui.later import await_later
 from uwml_core.ui.launch import demo_button
 from uwml_core.ui.layout_choice import layout_choice
+from uwml_core.ui.lesson import lesson, lesson_sources
 from uwml_core.ui.links import run_links
 from uwml_core.ui.live import follow, follow_folder
 from uwml_core.ui.map_card import map_card
@@ -130,6 +131,8 @@ __all__ = [
     "kept",
     "lag",
     "layout_choice",
+    "lesson",
+    "lesson_sources",
     "loss_in_use",
     "map_card",
     "map_controls",

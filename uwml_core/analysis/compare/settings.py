@@ -9,7 +9,14 @@ from typing import Any
 from uwml_core.analysis.loss_settings import loss_config
 
 # Settings that earlier versions of the trainer lacked, and what they did.
-ADDED_LATER: Mapping[str, Any] = {"data.pictures": None, "train.pairs_every": 1}
+ADDED_LATER: Mapping[str, Any] = {
+    "data.pictures": None,
+    "model.image_encoder": None,
+    "model.text_encoder": None,
+    "train.init_from": None,
+    "train.pairs_every": 1,
+    "train.warmup_epochs": 0,
+}
 SEED = "train.seed"
 ABSENT = "–"
 _BOOKKEEPING = ("run.", "train.resume")
