@@ -14,13 +14,14 @@ from uwml_core.runlog.writer import RunLogger
 from uwml_core.training.batch_norm import share_statistics
 from uwml_core.training.batches import BatchSource, Corpus
 from uwml_core.training.checkpoint import Checkpoint, load_checkpoint
-from uwml_core.training.config import DataConfig, OptimizationConfig, TrainConfig
+from uwml_core.training.config import DataConfig, TrainConfig
 from uwml_core.training.distributed import Processes, processes_of_torchrun
-from uwml_core.training.encoders import TwoTower, build_model
+from uwml_core.training.encoders import build_model
 from uwml_core.training.inputs import corpus_of
 from uwml_core.training.intervention import Intervention
 from uwml_core.training.loop import Trainer, build_optimizer
 from uwml_core.training.observer import Bystander, Observer
+from uwml_core.training.start import resume_folder, start_from, with_warmup
 from uwml_core.training.stop import StopRequest
 from uwml_core.training.threads import one_thread
 from uwml_core.weighting import UWMLConfig
@@ -95,7 +96,7 @@ def _trainer(
     settings = config.model
     model = build_model(settings.kind, settings.dim, config.train.seed, batches.corpus.feature_sizes)
     model.to(processes.device)
-    _start_from(model, config)
+    start_from(model, config)
     if config.loss.accumulate_batches > 1:
         share_statistics(model)
     loss = UWMLLoss(config.loss).to(processes.device)
@@ -112,21 +113,6 @@ def _trainer(
         observer=_observer(config, dataset, batches.corpus, logger) if processes.first else Bystander(),
         stop=stop,
     )
-
-
-def _start_from(model: TwoTower, config: TrainConfig) -> None:
-    """Take over the weights of the run that the configuration begins with."""
-    if config.train.init_from is None or config.train.resume is not None:
-        return
-    earlier = load_checkpoint(resume_folder(config.train.init_from, config.run.root))
-    try:
-        model.load_state_dict(earlier.model)
-    except RuntimeError as error:
-        kind = earlier.config.get("model")
-        raise ValueError(
-            f"train.init_from={config.train.init_from!r} has other encoders ({kind}) than this run "
-            f"({config.to_dict()['model']}); choose the same"
-        ) from error
 
 
 def _observer(config: TrainConfig, dataset: PairDataset, corpus: Corpus, logger: RunLogger) -> Observer:
@@ -158,12 +144,6 @@ def load_data(config: DataConfig, path: str | None = None) -> PairDataset:
         only=config.only,
         pictures=config.pictures,
     )
-
-
-def resume_folder(resume: str, root: str) -> Path:
-    """Folder of the run to continue: a path, or a run id within the logs folder."""
-    path = Path(resume).expanduser()
-    return path if path.is_dir() else Path(root).expanduser() / resume
 
 
 def continued_config(resume: str, root: str) -> dict[str, Any]:
@@ -201,13 +181,7 @@ def _completed(config: TrainConfig, dataset: PairDataset, steps_per_epoch: int) 
             f"whose rows pair {dataset.modality} and text; leave it out"
         )
     loss = dataclasses.replace(config.loss, total_steps=total, modalities=dataset.modalities)
-    return dataclasses.replace(config, loss=loss, train=_with_warmup(config.train))
-
-
-def _with_warmup(train: OptimizationConfig) -> OptimizationConfig:
-    if train.warmup_epochs is not None:
-        return train
-    return dataclasses.replace(train, warmup_epochs=0 if train.init_from is None else min(2, train.epochs))
+    return dataclasses.replace(config, loss=loss, train=with_warmup(config.train))
 
 
 def _check_same(config: TrainConfig, dataset: PairDataset, checkpoint: Checkpoint) -> None:
