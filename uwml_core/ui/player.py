@@ -17,6 +17,7 @@ _PAUSED = "_playing_paused"
 PLAY_S = 1.2
 _AT, _SINCE, _STOPPED, _NEWEST = "_played_moment", "_played_since", "_stopped_at", "_newest_moment"
 _TIMES = "_times_played"
+_STALE = "_address_before_playing"
 
 
 def play_interval() -> float | None:
@@ -48,6 +49,7 @@ def moment_player(moments: Sequence[tuple[int, int | None]]) -> int:
         # not what the address says, which is the moment before
         st.session_state[MOMENT] = options[-1]
     st.session_state[_NEWEST] = options[-1]
+    _forget_stale()
     adopt(MOMENT, options, options[-1])
     stopped_at = st.session_state.pop(_STOPPED, None)
     if stopped_at in options:
@@ -79,8 +81,18 @@ def _start(options: Sequence[str]) -> None:
     st.rerun(scope="app")
 
 
+def _forget_stale() -> None:
+    """Take no notice of what the address said before playing: a slow browser may still send it."""
+    stale = st.session_state.get(_STALE)
+    if stale is not None and st.query_params.get(MOMENT) == stale:
+        del st.query_params[MOMENT]
+    else:
+        st.session_state.pop(_STALE, None)
+
+
 def _stop(moment: str) -> None:
     st.session_state.pop(_AT)
+    st.session_state[_STALE] = st.query_params.get(MOMENT)
     # the slider was not drawn meanwhile, and what is set for a widget that is not drawn gets lost
     st.session_state[_STOPPED] = moment
     st.session_state[_TIMES] = st.session_state.get(_TIMES, 0) + 1
