@@ -195,6 +195,15 @@ VIEWS: Mapping[str, View] = {
         idle=frozenset({"runs", "at", "won"}),
     ),
     "diagnosis": View("pages/decide/diagnosis.py", {}),
+    # the other steps have a slider each, which the test of the page moves
+    "learn": View(
+        "pages/share/learn.py",
+        {
+            "learn_temperature": Move(0.2, BOTH, "0.2"),
+            "lesson-back": Elsewhere("tests/app/test_learn_page.py"),
+            "lesson-next": Elsewhere("tests/app/test_learn_page.py"),
+        },
+    ),
     "share": View(
         "pages/share/share.py",
         {
@@ -232,7 +241,14 @@ BOUND = frozenset(
         ),
         *("center", "steepness_start", "steepness_end", "hard_floor", "max_weight", "curve", "normalization"),
         *("direction_mode", "window", "update_every", "smoothing", "sensitivity", "min_weight"),
-        *("direction_fixed", "report_pictures", "bundle_pictures", "bundle_embeddings", "bundle_pairs"),
+        *(
+            "learn_temperature",
+            "direction_fixed",
+            "report_pictures",
+            "bundle_pictures",
+            "bundle_embeddings",
+            "bundle_pairs",
+        ),
     }
 )
 
