@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 import streamlit as st
 
+from uwml_core.analysis.map_facts import layout_sentences
 from uwml_core.i18n import _
 from uwml_core.projection.parameters import METHODS, METRICS, NEIGHBORS, ProjectionParameters
 from uwml_core.runlog.projections import any_projection
 from uwml_core.runlog.reader import Run
 from uwml_core.ui.choice import adopt, publish
 from uwml_core.ui.frame import apply_language
-from uwml_core.ui.map_read import pca_layout, umap_layout
+from uwml_core.ui.map_read import layout_facts, pca_layout, umap_layout
 from uwml_core.ui.projection import Job, queue
 from uwml_core.ui.selection_card import area_step
 from uwml_core.ui.settings import read_only
@@ -34,6 +36,7 @@ class MapLayout:
         name: identifies it.
         note: what there is to say about it; may be empty.
         caution: what must not be read from it.
+        details: how much of its motion is noise, and what else it says of the snapshot.
     """
 
     frame: pd.DataFrame
@@ -41,6 +44,7 @@ class MapLayout:
     name: str
     note: str
     caution: str
+    details: Sequence[str] = ()
 
 
 def layout_choice(run: Run, step: int) -> MapLayout:
@@ -74,7 +78,12 @@ def layout_choice(run: Run, step: int) -> MapLayout:
         return _by_pca(run, step, _("Shown by PCA until UMAP is there."))
     text = "" if whole else _("The run has grown since: UMAP shows the snapshots up to then.")
     return MapLayout(
-        frame=frame, method="umap", name=f"umap-{key}-{len(frame)}", note=text, caution=_umap_caution()
+        frame=frame,
+        method="umap",
+        name=f"umap-{key}-{len(frame)}",
+        note=text,
+        caution=_umap_caution(),
+        details=layout_sentences(layout_facts(run, parameters), step),
     )
 
 
@@ -83,7 +92,9 @@ def _umap_caution() -> str:
 
 
 def _pca_caution() -> str:
-    return _("Two axes of many: points that lie together here may be far apart.")
+    return _(
+        "Two axes of many: points that lie together here may be far apart; what stays in the data stays here."
+    )
 
 
 def _by_pca(run: Run, step: int, text: str = "") -> MapLayout:

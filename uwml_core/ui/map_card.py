@@ -55,6 +55,7 @@ def map_card(
         shown.note,
         layout.note,
         _("The map's quality is being computed") if quality is None else quality_note(quality),
+        *layout.details,
         layout.caution,
         key="map",
         height=HEIGHT,

@@ -18,6 +18,7 @@ from uwml_core.analysis.spread import spread_order
 from uwml_core.i18n import _
 from uwml_core.projection.parameters import ProjectionParameters, chain_keys
 from uwml_core.projection.pca import Axes, joint_axes, moments, place
+from uwml_core.runlog.projection_facts import ProjectionFacts, read_facts
 from uwml_core.runlog.projections import PlacedSnapshot, find_projection, read_projection, to_frame
 from uwml_core.runlog.reader import Part, Run
 from uwml_core.runlog.snapshots import Snapshot, read_snapshot, snapshot_steps
@@ -126,6 +127,15 @@ def pca_layout(run: Run, steps: Sequence[int]) -> tuple[pd.DataFrame, int, int]:
     return _pca(str(run.path), snapshots_version(run), shown, _run=run, _axes=axes), len(few), total
 
 
+def layout_facts(run: Run, parameters: ProjectionParameters) -> ProjectionFacts | None:
+    """What the layout that ``umap_layout`` gives says of itself; None where its file does not say."""
+    for key in reversed(chain_keys(run, parameters)):
+        path = find_projection(run.folder("projections").parent, key)
+        if path is not None:
+            return _facts(str(path), path.stat().st_mtime_ns)
+    return None
+
+
 def umap_layout(run: Run, parameters: ProjectionParameters) -> tuple[pd.DataFrame | None, str, bool]:
     """Layout that was computed, its key, and whether it has all snapshots.
 
@@ -177,6 +187,11 @@ def _placed(path: str, version: Hashable, step: int, *, _run: Run, _axes: Axes) 
     shot = _snapshot(path, version, step, _run=_run)
     fits = shot is not None and shot.vectors.shape[1] == len(_axes.mean)
     return place(shot, _axes) if shot is not None and fits else None
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _facts(path: str, mtime_ns: int) -> ProjectionFacts | None:
+    return read_facts(Path(path))
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
