@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
+import pandas as pd
+
 from uwml_core.analysis.diagnosis.finding import Finding
-from uwml_core.analysis.diagnosis.frames import Frames, read_frames
+from uwml_core.analysis.diagnosis.frames import READERS, Frames, frames_of, read_frames
 from uwml_core.analysis.diagnosis.registry import Diagnosis, NotApplicable, Rule, sort_findings
 from uwml_core.analysis.diagnosis.rules import RULES
 from uwml_core.i18n import _, language
 from uwml_core.runlog.reader import Run
+from uwml_core.runlog.schema import ITEMS
 
 _Result = tuple[Finding, ...] | str
 
@@ -63,6 +66,7 @@ class Examination:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._kept: dict[str, tuple[Hashable, _Result]] = {}
+        self._frames: dict[str, tuple[Hashable, pd.DataFrame]] = {}
 
     def update(self) -> Diagnosis:
         """Ask again, reading only what has changed.
@@ -70,11 +74,23 @@ class Examination:
         Raises:
             SchemaTooNew: if a newer version wrote the run.
         """
-        frames = read_frames(self._run)
-        tables = {table for rule in RULES for table in rule.tables}
-        stamps = {table: tuple(part.key for part in self._run.parts(table)) for table in sorted(tables)}
+        stamps = {table: self._stamp(table) for table in sorted({t for rule in RULES for t in rule.tables})}
+        frames = frames_of(self._run, self._load)
         for rule in RULES:
             stamp = (language(), *(stamps[table] for table in rule.tables))
             if self._kept.get(rule.name, (None,))[0] != stamp:
                 self._kept[rule.name] = (stamp, ask(rule, frames))
         return _diagnosis({name: result for name, (_stamp, result) in self._kept.items()})
+
+    def _stamp(self, table: str) -> Hashable:
+        if table != ITEMS.name:
+            return tuple(part.key for part in self._run.parts(table))
+        path = self._run.items_file()
+        return None if path is None or not path.exists() else (str(path), path.stat().st_mtime_ns)
+
+    def _load(self, name: str) -> pd.DataFrame:
+        tables, read = READERS[name]
+        stamp = tuple(self._stamp(table) for table in tables)
+        if name not in self._frames or self._frames[name][0] != stamp:
+            self._frames[name] = (stamp, read(self._run))
+        return self._frames[name][1]

@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from uwml_core.analysis.diagnosis.drift import drift_frame
+from uwml_core.analysis.diagnosis.suspects import shared_captions, sharing
 from uwml_core.analysis.diagnosis.thresholds import RECENT_PAIR_ROWS
 from uwml_core.analysis.loss_settings import loss_config
 from uwml_core.runlog.reader import Run
@@ -64,11 +65,6 @@ class Frames:
         return self._load("events")
 
     @cached_property
-    def margins(self) -> pd.DataFrame:
-        """Histogram of margins by epoch and direction, ``Run.rollup("margins")``."""
-        return self._load("margins")
-
-    @cached_property
     def item_statistics(self) -> pd.DataFrame:
         """Statistics of items by window of epochs and direction, ``Run.rollup("items")``."""
         return self._load("item_statistics")
@@ -89,9 +85,13 @@ class Frames:
         return self._load("pairs")
 
     @cached_property
-    def items(self) -> pd.DataFrame:
-        """Items with label, split and captions; empty where they were not logged."""
-        return self._load("items")
+    def shared_captions(self) -> pd.DataFrame:
+        """Captions of training items that occur under several labels, see ``suspects.shared_captions``.
+
+        With the share of items that have one, ``share``, of how many items, ``of``; without any column where
+        items were not logged.
+        """
+        return self._load("shared_captions")
 
     def column(self, name: str) -> np.ndarray:
         """A column of ``steps`` as float64, NaN throughout where it was not logged."""
@@ -113,23 +113,12 @@ def read_frames(run: Run) -> Frames:
     Raises:
         SchemaTooNew: on reading, if a newer version wrote the run.
     """
-    readers: Mapping[str, Callable[[Run], pd.DataFrame]] = {
-        "steps": _steps,
-        "evals": lambda run: run.frame("evals"),
-        "events": lambda run: run.frame("events"),
-        "margins": lambda run: run.rollup("margins").to_pandas(),
-        "item_statistics": lambda run: run.rollup("items").to_pandas(),
-        "neighbors": lambda run: run.frame("neighbors", filter=pc.field("rank") == 1),
-        "drift": drift_frame,
-        "pairs": _pairs,
-        "items": _items,
-    }
-    return Frames(
-        directions=run.directions,
-        modalities=run.modalities,
-        config=run.config,
-        load=lambda name: readers[name](run),
-    )
+    return frames_of(run, lambda name: READERS[name][1](run))
+
+
+def frames_of(run: Run, load: Callable[[str], pd.DataFrame]) -> Frames:
+    """Frames of a run that are read by ``load``."""
+    return Frames(directions=run.directions, modalities=run.modalities, config=run.config, load=load)
 
 
 def _steps(run: Run) -> pd.DataFrame:
@@ -153,7 +142,24 @@ def _pairs(run: Run) -> pd.DataFrame:
     return frame
 
 
-def _items(run: Run) -> pd.DataFrame:
-    columns = ["item_id", "label", "split", "captions"]
-    items = run.items(columns=columns)
-    return pd.DataFrame(columns=columns) if items is None else items
+def _shared_captions(run: Run) -> pd.DataFrame:
+    items = run.items(columns=["item_id", "label", "split", "captions"])
+    if items is None:
+        return pd.DataFrame()
+    training = items[items["split"].isin(["train"]) | items["split"].isna()]
+    shared = shared_captions(training)
+    share = float(sharing(training, shared).mean()) if len(shared) else 0.0
+    return shared.assign(share=share, of=len(training))
+
+
+# Each frame: the tables that it is read from, and how.
+READERS: Mapping[str, tuple[tuple[str, ...], Callable[[Run], pd.DataFrame]]] = {
+    "steps": (("steps",), _steps),
+    "evals": (("evals",), lambda run: run.frame("evals")),
+    "events": (("events",), lambda run: run.frame("events")),
+    "item_statistics": (("rollups/items",), lambda run: run.rollup("items").to_pandas()),
+    "neighbors": (("neighbors",), lambda run: run.frame("neighbors", filter=pc.field("rank") == 1)),
+    "drift": (("snapshots",), drift_frame),
+    "pairs": (("pairs", "steps"), _pairs),
+    "shared_captions": (("items",), _shared_captions),
+}

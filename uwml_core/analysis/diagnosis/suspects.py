@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from uwml_core.analysis.hard_negatives.likeness import text_likeness
 
@@ -19,10 +21,7 @@ def shared_captions(items: pd.DataFrame) -> pd.DataFrame:
         these items, that it is drawn and a random other item of another label draws it, too. The most
         items first.
     """
-    captions = items["captions"].map(lambda texts: sorted({_plain(text) for text in texts}))
-    long = items.assign(caption=captions, counted=items["captions"].map(len)).explode("caption")
-    long = long[long["caption"].notna()]
-    long["weight"] = 1.0 / long["counted"].astype(np.float64).clip(lower=1.0)
+    long = _repeated(items)
     grouped = long.groupby("caption", sort=True)
     totals = grouped.agg(items=("item_id", "nunique"), labels=("label", "nunique"), drawn=("weight", "sum"))
     several = totals[totals["labels"] > 1]
@@ -35,6 +34,22 @@ def shared_captions(items: pd.DataFrame) -> pd.DataFrame:
     return found.sort_values(["items", "caption"], ascending=[False, True], kind="stable", ignore_index=True)
 
 
+def _repeated(items: pd.DataFrame) -> pd.DataFrame:
+    """Captions that occur more than once, ``[item_id, label, caption, weight]`` of items with them."""
+    counts = items["captions"].map(len).to_numpy(dtype=np.int64)
+    owner = np.repeat(np.arange(len(items)), counts)
+    flat = [str(text) for captions in items["captions"] for text in captions]
+    plain = pc.utf8_lower(pc.utf8_trim_whitespace(pa.array(flat, pa.string()))).dictionary_encode()
+    code = plain.indices.to_numpy()
+    # nearly all captions belong to one item, and need no frame
+    again = np.flatnonzero(np.bincount(code, minlength=len(plain.dictionary))[code] > 1)
+    names = plain.dictionary.take(pa.array(code[again])).to_pylist()
+    long = pd.DataFrame({"owner": owner[again], "caption": names, "weight": 1.0 / counts[owner[again]]})
+    long = pd.DataFrame(long.groupby(["owner", "caption"], as_index=False, sort=True).sum())
+    chosen = items.iloc[long["owner"].to_numpy(dtype=np.int64)]
+    return long.assign(item_id=chosen["item_id"].to_numpy(), label=chosen["label"].to_numpy())
+
+
 def sharing(items: pd.DataFrame, shared: pd.DataFrame) -> np.ndarray:
     """Whether each item has one of the captions of ``shared_captions``, bool ``[items]``."""
     known = set(shared["caption"])
@@ -42,7 +57,7 @@ def sharing(items: pd.DataFrame, shared: pd.DataFrame) -> np.ndarray:
 
 
 def _plain(text: object) -> str:
-    return str(text).strip().casefold()
+    return str(text).strip().lower()
 
 
 def wrong_pair_ranking(statistics: pd.DataFrame) -> pd.DataFrame:

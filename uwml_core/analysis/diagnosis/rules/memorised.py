@@ -59,6 +59,6 @@ MEMORISED = Rule(
     name="memorised",
     title=mark("Negatives that are learned by heart"),
     tables=("evals", "neighbors"),
-    needs=("evals.value", "neighbors.similarity"),
+    needs=("evals.value",),
     check=check,
 )
