@@ -133,5 +133,6 @@ def test_command_names_every_parameter(tmp_path: Path) -> None:
     assert words[1:6] == ["-m", "uwml_core", "project", str(tmp_path), "--quiet"]
     options = dict(zip(words[6::2], words[7::2], strict=True))
     assert options == {
-        "--method": "umap", "--neighbors": "7", "--min-dist": "0.25", "--metric": "cosine", "--seed": "3"
+        "--method": "umap", "--neighbors": "7", "--min-dist": "0.25", "--metric": "cosine",
+        "--items": "20000", "--seed": "3",
     }  # fmt: skip

@@ -14,9 +14,10 @@ import pytest
 
 from tests.support.snapshots import log_run, pair_vectors
 from uwml_core.projection import job as job_module
-from uwml_core.projection.job import project
+from uwml_core.projection.job import follow, project
 from uwml_core.projection.parameters import ProjectionParameters, chain_keys
 from uwml_core.projection.progress import Progress, only_one, progress_path, read_progress, write_progress
+from uwml_core.runlog.projection_facts import read_facts
 from uwml_core.runlog.projections import projection_folders, projection_path, read_parameters, read_projection
 from uwml_core.runlog.reader import open_run
 
@@ -75,13 +76,65 @@ def test_run_without_snapshots_says_what_to_do(tmp_path: Path) -> None:
         project(open_run(log_run(tmp_path, "empty", [])), PCA)
 
 
+def test_layout_says_what_became_of_each_snapshot(tmp_path: Path) -> None:
+    nothing = np.full((12, 8), np.nan)
+    wider = np.concatenate([pair_vectors(12)[0], np.zeros((12, 2))], axis=1)
+    logged = [(nothing, nothing), pair_vectors(12), (wider, wider), pair_vectors(12, seed=1)]
+    path = project(open_run(log_run(tmp_path, "a", logged)), PCA)
+    facts = read_facts(path)
+    assert facts is not None
+    assert [one.outcome for one in facts.snapshots] == ["empty", "axes", "other_size", "axes"]
+    assert [(one.points, one.left_out) for one in facts.snapshots] == [(0, 24), (24, 0), (0, 0), (24, 0)]
+    assert (facts.noise_floor, facts.items, facts.items_of) == (None, None, 0)
+
+
+@pytest.mark.parametrize("parameters", [PCA, UMAP])
+def test_run_without_a_usable_vector_has_an_empty_layout(
+    tmp_path: Path, parameters: ProjectionParameters
+) -> None:
+    nothing = np.full((6, 8), np.nan)
+    path = project(open_run(log_run(tmp_path, "a", [(nothing, nothing)] * 2)), parameters)
+    frame, facts = read_projection(path), read_facts(path)
+    assert frame is not None
+    assert len(frame) == 0
+    assert facts is not None
+    assert [(one.outcome, one.left_out) for one in facts.snapshots] == [("empty", 12)] * 2
+
+
+def test_following_a_run_that_has_ended_lays_it_out_once(run: Path) -> None:
+    assert follow(open_run(run), PCA) == project(open_run(run), PCA)
+
+
+def test_following_a_running_run_takes_in_what_arrives(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = iter(["running", "running", "finished"])
+    monkeypatch.setattr(type(open_run(run)), "status", property(lambda _self: next(asked)))
+    monkeypatch.setattr(job_module, "_LOOK_S", 0.0)
+    done: list[int] = []
+    monkeypatch.setattr(job_module, "project", lambda *_args: done.append(1) or run)
+    assert follow(open_run(run), PCA) == run
+    assert len(done) == 3
+
+
+@pytest.mark.slow
+def test_run_of_many_items_is_laid_out_by_the_same_sample_everywhere(tmp_path: Path) -> None:
+    logged = [pair_vectors(30, seed=seed) for seed in range(2)]
+    path = project(open_run(log_run(tmp_path, "a", logged)), ProjectionParameters(neighbors=5, items=10))
+    frame, facts = read_projection(path), read_facts(path)
+    assert frame is not None
+    assert facts is not None
+    items = [set(rows["item_id"]) for _step, rows in frame.groupby("step")]
+    assert items[0] == items[1]
+    assert len(items[0]) == 10
+    assert (facts.items, facts.items_of, facts.stratified_by) == (10, 30, "split")
+
+
 @pytest.mark.slow
 def test_grown_run_continues_and_gives_the_same_as_from_the_start(tmp_path: Path) -> None:
     logged = [pair_vectors(12, seed=seed) for seed in range(3)]
     whole, growing = (log_run(tmp_path / name, "a", logged) for name in ("whole", "growing"))
     last = sorted((growing / "snapshots").iterdir())[-1]
     kept = last.rename(tmp_path / "kept")
-    project(open_run(growing), UMAP)
+    earlier = project(open_run(growing), UMAP)
     kept.rename(last)
     reported: list[Progress] = []
     after = read_projection(project(open_run(growing), UMAP, reported.append))
@@ -89,6 +142,12 @@ def test_grown_run_continues_and_gives_the_same_as_from_the_start(tmp_path: Path
     assert after is not None
     assert expected is not None
     np.testing.assert_array_equal(after[["x", "y"]].to_numpy(), expected[["x", "y"]].to_numpy())
+    assert reported == [Progress(3, 3)]
+    facts = [read_facts(layout_path(place, UMAP)) for place in (growing, whole)]
+    assert facts[0] is not None
+    assert facts[0] == facts[1]
+    # the new file has all that was in it
+    assert not earlier.exists()
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ from uwml_core.runlog.reader import open_run
         ({"min_dist": float("nan")}, "min_dist=nan is outside"),
         ({"min_dist": 1.5}, "min_dist=1.5 is outside"),
         ({"seed": -1}, "seed=-1 is outside"),
+        ({"items": 4}, "items=4 is outside 5 to 1000000"),
     ],
 )
 def test_wrong_parameter_is_refused_by_name(changed: dict[str, object], message: str) -> None:
@@ -50,6 +51,7 @@ def test_each_parameter_has_its_own_key(run: Path) -> None:
         {"min_dist": 0.2},
         {"metric": "euclidean"},
         {"seed": 1},
+        {"items": 10},
         {"method": "pca"},
     ]
     assert len({keys(run, **changed)[-1] for changed in variants}) == len(variants)

@@ -13,9 +13,9 @@ from uwml_core.projection.neighbors import nearest
 from uwml_core.projection.pca import joint_axes, moments
 
 
-@pytest.fixture(params=[3, 2048])
+@pytest.fixture(params=[60, 2**24])
 def chunk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbors_module, "_CHUNK", request.param)
+    monkeypatch.setattr(neighbors_module, "_CELLS", request.param)
 
 
 @pytest.mark.usefixtures("chunk")

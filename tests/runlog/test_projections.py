@@ -9,6 +9,7 @@ import duckdb
 import numpy as np
 import pytest
 
+from uwml_core.runlog.projection_facts import ProjectionFacts, SnapshotFacts, read_facts
 from uwml_core.runlog.projections import (
     PlacedSnapshot,
     find_projection,
@@ -56,6 +57,21 @@ def test_layout_reads_back_as_it_was_written(run: Path) -> None:
     assert read_parameters(path) == {"method": "umap", "seed": 7}
     assert find_projection(run, KEY) == path == run / "projections" / f"{KEY}.parquet"
     assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_facts_read_back_and_older_or_broken_files_have_none(run: Path) -> None:
+    path = projection_path(writable_folder(run), KEY)
+    assert read_facts(path) is None
+    write_projection(path, [placed(10, 0)], {})
+    assert read_facts(path) is None
+    snapshots = (
+        SnapshotFacts(step=10, epoch=0, outcome="start", points=3),
+        SnapshotFacts(step=20, epoch=None, outcome="moved", points=3, missing=("text",), data_motion=0.5),
+    )
+    facts = ProjectionFacts(noise_floor=0.01, items=3, items_of=9, stratified_by="group", snapshots=snapshots)
+    write_projection(path, [placed(10, 0)], {"seed": 7}, facts)
+    assert read_facts(path) == facts
+    assert read_parameters(path) == {"seed": 7}
 
 
 def test_any_tool_reads_it(run: Path) -> None:

@@ -30,7 +30,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--min-dist", type=float, default=0.1, help="least distance of points, 0 to 1 (default: 0.1)"
     )
     parser.add_argument("--metric", choices=("cosine", "euclidean"), default="cosine", help="default: cosine")
+    parser.add_argument(
+        "--items",
+        type=int,
+        default=20_000,
+        help="most items laid out; of more a stratified sample (default: 20000)",
+    )
     parser.add_argument("--seed", type=int, default=42, help="default: 42")
+    parser.add_argument(
+        "--follow", action="store_true", help="go on as snapshots of a running run arrive, until it ends"
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress")
 
 
@@ -38,14 +47,16 @@ def run(args: argparse.Namespace) -> int:
     """Compute the layout, or find it computed; prints its file. Returns the exit code, 143 after SIGTERM."""
     # torch takes seconds to load: not before the words of the command line are known to be right
     from uwml_core.projection import ProjectionParameters
-    from uwml_core.projection.job import project
+    from uwml_core.projection.job import follow, project
     from uwml_core.runlog.reader import open_run
 
     signal.signal(signal.SIGTERM, _end)
     # the page that waits for it goes first
     os.nice(_NICENESS)
-    chosen = {name: getattr(args, name) for name in ("method", "neighbors", "min_dist", "metric", "seed")}
-    print(project(open_run(args.run), ProjectionParameters(**chosen), None if args.quiet else _report))
+    names = ("method", "neighbors", "min_dist", "metric", "items", "seed")
+    parameters = ProjectionParameters(**{name: getattr(args, name) for name in names})
+    lay_out = follow if args.follow else project
+    print(lay_out(open_run(args.run), parameters, None if args.quiet else _report))
     return 0
 
 

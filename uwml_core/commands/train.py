@@ -32,6 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--run-id", metavar="ID", help="folder name of the new run within run.root (default: from the time)"
     )
+    parser.add_argument(
+        "--project", action="store_true", help="lay the snapshots out for the embedding map at the end"
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
@@ -53,9 +56,23 @@ def run(args: argparse.Namespace) -> int:
         if first:
             print(f"Stopped after {stopped.step} steps, {_what_is_left(stopped)}", file=sys.stderr)
         return 128 + stopped.signal
+    if first and args.project:
+        _lay_out(path)
     if first:
         print(path)
     return 0
+
+
+def _lay_out(path: Path) -> None:
+    from uwml_core.projection import ProjectionParameters
+    from uwml_core.projection.job import project
+    from uwml_core.runlog.reader import open_run
+
+    try:
+        project(open_run(path), ProjectionParameters())
+    except (OSError, ValueError) as error:
+        # the run itself is whole
+        print(f"The snapshots could not be laid out: {error}", file=sys.stderr)
 
 
 def _what_is_left(stopped: TrainingStopped) -> str:

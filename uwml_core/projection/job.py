@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from uwml_core.projection.layout import next_layout
+from uwml_core.projection.chain import Layouts
 from uwml_core.projection.parameters import ProjectionParameters, chain_keys
-from uwml_core.projection.pca import joint_axes, moments, place
 from uwml_core.projection.progress import Progress, only_one, progress_path, write_progress
-from uwml_core.runlog.projections import (
-    PlacedSnapshot,
-    find_projection,
-    placed_snapshots,
-    projection_path,
-    read_projection,
-    writable_folder,
-    write_projection,
-)
+from uwml_core.runlog.projections import find_projection, projection_path, writable_folder, write_projection
 from uwml_core.runlog.reader import Run
-from uwml_core.runlog.snapshots import Snapshot, read_snapshot, snapshot_steps
+from uwml_core.runlog.snapshots import snapshot_steps
+
+_LOOK_S = 2.0
 
 Report = Callable[[Progress], None]
 
@@ -57,61 +51,60 @@ def project(run: Run, parameters: ProjectionParameters, report: Report | None = 
     return path
 
 
+def follow(run: Run, parameters: ProjectionParameters, report: Report | None = None) -> Path:
+    """``project``, again whenever a running run has new snapshots, until it runs no more.
+
+    Args:
+        run: the run; it may have no snapshot yet while it runs.
+        parameters, report: as for ``project``.
+
+    Returns:
+        The file of the last layout.
+
+    Raises:
+        ValueError: if the run has ended without a snapshot.
+        OSError: as ``project``.
+    """
+    while True:
+        # asked first: what came in the meantime is then laid out once more
+        running = run.status == "running"
+        if not running or run.parts("snapshots"):
+            path = project(run, parameters, report)
+        if not running:
+            return path
+        time.sleep(_LOOK_S)
+
+
 def _compute(
     run: Run, parameters: ProjectionParameters, keys: Sequence[str], path: Path, report: Report | None
 ) -> None:
     _remove_leftovers(path)
-    placed: list[PlacedSnapshot] = []
     steps = [step for step, _epoch in snapshot_steps(run)]
+    layouts = Layouts(run, parameters)
+    earlier = None if parameters.method == "pca" else _take_over(layouts, run, keys)
     try:
-        for snapshot in _layouts(run, parameters, keys, steps):
-            placed.append(snapshot)
-            progress = Progress(len(placed), len(steps))
+        for done in layouts.add(steps):
+            progress = Progress(done, len(steps))
             write_progress(path, progress)
             if report is not None:
                 report(progress)
-        write_projection(path, placed, parameters.to_dict())
+        write_projection(path, layouts.placed, parameters.to_dict(), layouts.facts())
+        if earlier is not None:
+            # the new file has all of it
+            with contextlib.suppress(OSError):
+                earlier.unlink()
     finally:
         with contextlib.suppress(OSError):
             progress_path(path).unlink()
 
 
-def _layouts(
-    run: Run, parameters: ProjectionParameters, keys: Sequence[str], steps: Sequence[int]
-) -> Iterator[PlacedSnapshot]:
-    if parameters.method == "pca":
-        yield from _by_pca(run, steps)
-        return
-    before = _earlier(run, keys)
-    yield from before
-    last = before[-1] if before else None
-    for step in steps[len(before) :]:
-        snapshot = read_snapshot(run, step)
-        if snapshot is not None:
-            last = next_layout(snapshot, last, parameters)
-            yield last
-
-
-def _by_pca(run: Run, steps: Sequence[int]) -> Iterator[PlacedSnapshot]:
-    axes = joint_axes(moments(snapshot.vectors) for snapshot in _snapshots(run, steps))
-    for snapshot in _snapshots(run, steps):
-        if axes is not None and snapshot.vectors.shape[1] == len(axes.mean):
-            yield place(snapshot, axes)
-
-
-def _snapshots(run: Run, steps: Sequence[int]) -> Iterator[Snapshot]:
-    found = (read_snapshot(run, step) for step in steps)
-    return (snapshot for snapshot in found if snapshot is not None)
-
-
-def _earlier(run: Run, keys: Sequence[str]) -> list[PlacedSnapshot]:
-    """Layout of the longest beginning of the run that is kept, snapshot by snapshot."""
+def _take_over(layouts: Layouts, run: Run, keys: Sequence[str]) -> Path | None:
+    """Begin with the layout of the longest beginning of the run that is kept; its file."""
     for key in reversed(keys[:-1]):
         found = find_projection(run.path, key)
-        frame = read_projection(found) if found else None
-        if frame is not None:
-            return placed_snapshots(frame)
-    return []
+        if found is not None and layouts.go_on_from(found):
+            return found
+    return None
 
 
 def _remove_leftovers(path: Path) -> None:

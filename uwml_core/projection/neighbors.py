@@ -6,7 +6,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-_CHUNK = 2048
+# Similarities at a time: 64 MiB of float32, however many points there are.
+_CELLS = 2**24
 
 
 def nearest(
@@ -23,9 +24,10 @@ def nearest(
         Rows int32 ``[n, neighbors]`` and distances float32 ``[n, neighbors]``, ascending.
     """
     everything = torch.from_numpy(vectors)
+    chunk = max(1, _CELLS // len(vectors))
     rows, distances = [], []
-    for start in range(0, len(vectors), _CHUNK):
-        similarity = everything[start : start + _CHUNK] @ everything.T
+    for start in range(0, len(vectors), chunk):
+        similarity = everything[start : start + chunk] @ everything.T
         own = torch.arange(len(similarity))
         # above any cosine: a duplicate must not come before the point itself
         similarity[own, start + own] = 2.0

@@ -16,8 +16,9 @@ from uwml_core.runlog.reader import Run
 METHODS = ("umap", "pca")
 METRICS = ("cosine", "euclidean")
 NEIGHBORS = (2, 200)
+ITEMS = (5, 1_000_000)
 # Part of every key: raise it when the same input would give another layout.
-_ALGORITHM = 1
+_ALGORITHM = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +30,9 @@ class ProjectionParameters:
         neighbors: neighbors per point that UMAP keeps together, 2 to 200.
         min_dist: least distance of points in the layout, 0 to 1, in the layout's unit.
         metric: ``cosine`` or ``euclidean``; of unit vectors both have the same neighbors.
-        seed: of UMAP's sampling; the same seed gives the same layout.
+        items: most items of a snapshot that are laid out, 5 to 1,000,000; of more a stratified sample is, the
+            same items in every snapshot.
+        seed: of the sample and of UMAP's sampling; the same seed gives the same layout.
 
     Raises:
         ValueError: naming the parameter, its value and what is expected.
@@ -44,6 +47,7 @@ class ProjectionParameters:
     neighbors: int = 15
     min_dist: float = 0.1
     metric: str = "cosine"
+    items: int = 20_000
     seed: int = 42
 
     def __post_init__(self) -> None:
@@ -53,6 +57,8 @@ class ProjectionParameters:
             raise ValueError(f"metric={self.metric!r} is unknown; choose one of {', '.join(METRICS)}")
         if not NEIGHBORS[0] <= self.neighbors <= NEIGHBORS[1]:
             raise ValueError(f"neighbors={self.neighbors} is outside {NEIGHBORS[0]} to {NEIGHBORS[1]}")
+        if not ITEMS[0] <= self.items <= ITEMS[1]:
+            raise ValueError(f"items={self.items} is outside {ITEMS[0]} to {ITEMS[1]}")
         if not 0.0 <= self.min_dist <= 1.0:
             raise ValueError(f"min_dist={self.min_dist} is outside 0 to 1")
         if not 0 <= self.seed < 2**32:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from uwml_core.runlog import columns
 from uwml_core.runlog.cache_folder import cache_folder, named
 from uwml_core.runlog.parts import write_parquet
+from uwml_core.runlog.projection_facts import FACTS, ProjectionFacts, facts_json
 from uwml_core.runlog.schema import PROJECTIONS
 
 _PARAMETERS = b"uwml_projection"
@@ -88,26 +89,33 @@ def any_projection(run: Path) -> bool:
     return any(next(folder.glob("*.parquet"), None) is not None for folder in projection_folders(run))
 
 
-def write_projection(path: Path, snapshots: Sequence[PlacedSnapshot], parameters: Mapping[str, Any]) -> None:
+def write_projection(
+    path: Path,
+    snapshots: Sequence[PlacedSnapshot],
+    parameters: Mapping[str, Any],
+    facts: ProjectionFacts | None = None,
+) -> None:
     """Write a layout; a reader sees all of it or nothing.
 
     Args:
         path: from ``projection_path``.
-        snapshots: at least one, in order.
+        snapshots: in order; those without a point leave no row.
         parameters: what made it, kept in the file's metadata.
+        facts: what else is known of it, kept there too and read by ``read_facts``.
 
     Raises:
         OSError: if the folder, the space or the permission is missing; nothing is left behind then.
     """
-    sizes = [len(snapshot.item_ids) for snapshot in snapshots]
-    places = np.concatenate([snapshot.places for snapshot in snapshots])
+    sizes = np.array([len(snapshot.item_ids) for snapshot in snapshots], np.int64)
+    places = np.concatenate([np.empty((0, 2), np.float32), *(snapshot.places for snapshot in snapshots)])
     names = [str(name) for snapshot in snapshots for name in snapshot.modality]
-    known = np.repeat([snapshot.epoch is not None for snapshot in snapshots], sizes)
-    epochs = np.repeat([snapshot.epoch or 0 for snapshot in snapshots], sizes)
-    items = np.concatenate([snapshot.item_ids for snapshot in snapshots])
+    known = np.repeat(np.array([snapshot.epoch is not None for snapshot in snapshots], bool), sizes)
+    epochs = np.repeat(np.array([snapshot.epoch or 0 for snapshot in snapshots], np.int64), sizes)
+    steps = np.repeat(np.array([snapshot.step for snapshot in snapshots], np.int64), sizes)
+    items = np.concatenate([np.empty(0, np.int64), *(snapshot.item_ids for snapshot in snapshots)])
     schema = PROJECTIONS.schema(("", ""))
     built = {
-        "step": columns.numbers(np.repeat([snapshot.step for snapshot in snapshots], sizes), pa.int64()),
+        "step": columns.numbers(steps, pa.int64()),
         "epoch": columns.numbers(epochs, pa.int32(), known),
         "item_id": columns.numbers(items, pa.int32()),
         "modality": columns.column(names, schema.field("modality").type),
@@ -116,6 +124,7 @@ def write_projection(path: Path, snapshots: Sequence[PlacedSnapshot], parameters
     }
     table = columns.table(built, schema)
     metadata = {**(table.schema.metadata or {}), _PARAMETERS: json.dumps(dict(parameters)).encode()}
+    metadata |= {} if facts is None else {FACTS: facts_json(facts)}
     write_parquet(table.replace_schema_metadata(metadata), path, PROJECTIONS)
 
 
