@@ -49,11 +49,11 @@ def _folder(run: Path, table: str) -> Path:
 
 
 class Backlog:
-    """Jobs that wait for the disk, at most ``limit_bytes`` of them; the oldest make room.
+    """Jobs that wait for the disk; once it fails, at most ``limit_bytes`` of them go on waiting.
 
     Args:
         lose: is told of each job that had to make room.
-        limit_bytes: that the jobs may take.
+        limit_bytes: that the jobs may take while nothing can be written.
     """
 
     def __init__(self, lose: Callable[[Job], None], limit_bytes: int = 64 * 2**20) -> None:
@@ -64,6 +64,9 @@ class Backlog:
     def add(self, jobs: Iterable[Job]) -> None:
         """Append jobs."""
         self._jobs.extend(jobs)
+
+    def make_room(self) -> None:
+        """Lose the oldest jobs until the others keep to the limit: the disk has just refused them."""
         while len(self._jobs) > 1 and sum(job.data.nbytes for job in self._jobs) > self._limit_bytes:
             self._lose(self._jobs.popleft())
 

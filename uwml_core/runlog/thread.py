@@ -145,6 +145,7 @@ class WriterThread(threading.Thread):
                 self._note_vanished()
             self._backlog.write(self._runfile.folder, self._maker.segment, self._written)
         except Exception as error:
+            self._backlog.make_room()
             self._fail(error)
         else:
             self._recover()
