@@ -131,7 +131,10 @@ def write_items(
     if lengths:
         raise ValueError(f"items have {n} keys but {lengths}; expected as many of each")
     built = {
-        column.name: columns.column(given[column.name] or [None] * n, column.type) for column in ITEMS.columns
+        column.name: columns.column(
+            [None] * n if given[column.name] is None else given[column.name], column.type
+        )
+        for column in ITEMS.columns
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     write_parquet(columns.table(built, ITEMS.schema(("", ""))), path, ITEMS)

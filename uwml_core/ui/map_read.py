@@ -24,6 +24,7 @@ from uwml_core.runlog.reader import Part, Run
 from uwml_core.runlog.snapshots import Snapshot, read_snapshot, snapshot_steps
 from uwml_core.ui.frame import apply_language
 from uwml_core.ui.live import REFRESH_S
+from uwml_core.ui.shared import shared
 from uwml_core.ui.text import escape_markdown, note
 
 # The axes of all snapshots are those of some, evenly spread, where a run has more than these: reading each
@@ -105,11 +106,6 @@ def items_of(run: Run) -> pd.DataFrame | None:
     return _items(str(run.path), run.info.get("data_fingerprint"), run.has("items"), None, _run=run)
 
 
-def known_items(run: Run) -> pd.DataFrame | None:
-    """Items of the run's data set by their number; None where they were not logged."""
-    return _known_items(str(run.path), run.info.get("data_fingerprint"), run.has("items"), _run=run)
-
-
 def texts_of(run: Run) -> pd.DataFrame | None:
     """The same without pictures, which are ten times as many bytes."""
     return _items(str(run.path), run.info.get("data_fingerprint"), run.has("items"), _TEXTS, _run=run)
@@ -162,19 +158,19 @@ def _done(path: str) -> set[Hashable]:
     return set()
 
 
-@st.cache_resource(max_entries=12, show_spinner=False)
+@shared
 def _snapshot(path: str, version: Hashable, step: int, *, _run: Run) -> Snapshot | None:
     return read_snapshot(_run, step)
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
+@shared
 def _items(
     path: str, fingerprint: Any, there: bool, columns: tuple[str, ...] | None, *, _run: Run
 ) -> pd.DataFrame | None:
     return _run.items(columns=columns)
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
+@shared
 def _axes(path: str, version: Hashable, *, _run: Run) -> tuple[Axes | None, list[int], int]:
     known = [step for step, _epoch in snapshot_steps(_run)]
     few = [known[place] for place in sorted(spread_order(len(known))[:MOST_SNAPSHOTS])]
@@ -182,32 +178,26 @@ def _axes(path: str, version: Hashable, *, _run: Run) -> tuple[Axes | None, list
     return joint_axes(moments(shot.vectors) for shot in found), few, len(known)
 
 
-@st.cache_resource(max_entries=256, show_spinner=False)
+@shared
 def _placed(path: str, version: Hashable, step: int, *, _run: Run, _axes: Axes) -> PlacedSnapshot | None:
     shot = _snapshot(path, version, step, _run=_run)
     fits = shot is not None and shot.vectors.shape[1] == len(_axes.mean)
     return place(shot, _axes) if shot is not None and fits else None
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@shared
 def _facts(path: str, mtime_ns: int) -> ProjectionFacts | None:
     return read_facts(Path(path))
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
+@shared
 def _layout(path: str, mtime_ns: int) -> pd.DataFrame | None:
     return read_projection(Path(path))
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
+@shared
 def _pca(
     path: str, version: Hashable, shown: tuple[int, ...], *, _run: Run, _axes: Axes | None
 ) -> pd.DataFrame:
     found = [_placed(path, version, at, _run=_run, _axes=_axes) for at in shown] if _axes else []
     return to_frame([placed for placed in found if placed is not None])
-
-
-@st.cache_resource(max_entries=4, show_spinner=False)
-def _known_items(path: str, fingerprint: object, there: bool, *, _run: Run) -> pd.DataFrame | None:
-    items = items_of(_run)
-    return None if items is None else items.drop_duplicates("item_id").set_index("item_id")
