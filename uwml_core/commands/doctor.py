@@ -22,7 +22,7 @@ _WIDTH = 100
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.epilog = (
-        "Exit code: 0 nothing serious, 1 something serious, with --strict also a warning; 2 an error, such as "
+        "Exit code: 0 nothing serious, 1 something serious, with --strict a warning too; 2 an error, such as "
         "a run that cannot be read."
     )
     parser.add_argument("run", type=parse_place, metavar="RUN", help="folder of the run, or its URL")

@@ -31,6 +31,20 @@ def small(dataset: PairDataset, train: int = TRAIN_ITEMS, val: int = VAL_ITEMS) 
     return chosen(dataset, np.sort(np.concatenate(parts)))
 
 
+def whole(dataset: PairDataset) -> PairDataset:
+    """All training rows and few others, reduced as in ``small``."""
+    return small(dataset, train=len(dataset))
+
+
+def several(dataset: PairDataset) -> PairDataset:
+    """All training rows of a few labels, and few others, reduced as in ``small``."""
+    train = dataset.rows("train")
+    labels = np.random.default_rng(0).permutation(np.unique(dataset.labels[train]))[: TRAIN_ITEMS // 3]
+    kept = np.isin(dataset.labels, labels) & np.isin(np.arange(len(dataset)), train)
+    others = np.random.default_rng(0).permutation(dataset.rows("val"))[:VAL_ITEMS]
+    return chosen(dataset, np.sort(np.concatenate([np.flatnonzero(kept), others])))
+
+
 def chosen(dataset: PairDataset, rows: Ints) -> PairDataset:
     """Some rows of a data set, their pictures at 16 px, with three captions at most."""
     pictures = dataset.pictures[torch.from_numpy(rows)]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from uwml_core.data import PairDataset
 from uwml_core.training.sick import data, parts
 from uwml_core.weighting import LOSS_PRESETS
 
@@ -20,7 +21,8 @@ class SickKind:
         title: what is wrong with the run.
         preset: named loss that it begins with.
         settings: settings that differ from ``run.SETTINGS``.
-        data: changes the data; None leaves them.
+        pick: takes a part of the data.
+        data: changes that part; None leaves it.
         parts: change the trainer.
         expects: rules, one of which must find it; empty for a healthy run.
     """
@@ -28,6 +30,7 @@ class SickKind:
     title: str
     preset: str = "uwml"
     settings: Mapping[str, Any] = field(default_factory=dict)
+    pick: Callable[[PairDataset], PairDataset] = data.small
     data: data.DataFault | None = None
     parts: tuple[parts.TrainerFault, ...] = ()
     expects: tuple[str, ...] = ()
@@ -45,6 +48,20 @@ _ILL: Mapping[str, SickKind] = {
         settings={"train.epochs": 10},
         data=data.shuffled(0.5),
         expects=("wrong_pairs",),
+    ),
+    "shuffled-20-large": SickKind(
+        title="as shuffled-20 with all training items of the sample data",
+        settings={"data.only": None, "data.batch_size": 128, "train.epochs": 6},
+        pick=data.whole,
+        data=data.shuffled(0.2),
+        expects=("wrong_pairs",),
+    ),
+    "hidden-labels": SickKind(
+        title="three pictures of each thing with the same captions and labels of their own",
+        settings={"data.only": None},
+        pick=data.several,
+        data=data.unlabelled,
+        expects=("false_negatives",),
     ),
     "duplicate-captions": SickKind(
         title="half of the training items share a caption with seven others and have labels of their own",
@@ -166,14 +183,20 @@ _ILL: Mapping[str, SickKind] = {
     ),
 }
 
-# From scratch, the hardest of 63 negatives makes these losses collapse; that of 15 lets them learn.
-_GENTLE = {"data.batch_size": 16, "train.epochs": 4, "train.learning_rate": 1e-3}
+# From scratch these losses, which see the hardest negative alone, collapse on the sample data.
 _ON_THE_HARDEST = ("vsepp", "wei2020_max", "wei2020_calibrated")
-_HEALTHY: Mapping[str, SickKind] = {
-    HEALTHY + name: SickKind(
-        title=f"nothing, {preset.title}", preset=name, settings=_GENTLE if name in _ON_THE_HARDEST else {}
+_FROM_SCRATCH: Mapping[str, SickKind] = {
+    f"scratch-{name}": SickKind(
+        title=f"{LOSS_PRESETS[name].title} from the first step on, without a warm-up by another loss",
+        preset=name,
+        expects=("collapse", "dead_zone"),
     )
+    for name in _ON_THE_HARDEST
+}
+_HEALTHY: Mapping[str, SickKind] = {
+    HEALTHY + name: SickKind(title=f"nothing, {preset.title}", preset=name)
     for name, preset in LOSS_PRESETS.items()
+    if name not in _ON_THE_HARDEST
 }
 
 KINDS: Mapping[str, SickKind] = {
@@ -181,5 +204,6 @@ KINDS: Mapping[str, SickKind] = {
     "shuffled-0": SickKind(
         title="nothing, as shuffled-20", settings={"train.epochs": 10}, data=data.shuffled(0.0)
     ),
+    **_FROM_SCRATCH,
     **_HEALTHY,
 }

@@ -13,7 +13,6 @@ from uwml_core.training.config import TrainConfig
 from uwml_core.training.intervention import Intervention
 from uwml_core.training.loop import NonFiniteLossError, Trainer
 from uwml_core.training.run import run_training
-from uwml_core.training.sick.data import small
 from uwml_core.training.sick.kinds import KINDS, SickKind
 from uwml_core.weighting import LOSS_PRESETS
 
@@ -40,7 +39,7 @@ class Sickness(Intervention):
 
     def data(self, dataset: PairDataset) -> PairDataset:
         """A small part of the data, with what is wrong with them."""
-        part = small(dataset)
+        part = self._kind.pick(dataset)
         return part if self._kind.data is None else self._kind.data(part, self._seed)
 
     def trainer(self, trainer: Trainer) -> None:

@@ -89,6 +89,6 @@ COLLAPSE = Rule(
     name="collapse",
     title=mark("Embeddings that have collapsed into one point"),
     tables=("steps", "pairs"),
-    needs=("pairs.positive_similarity", "pairs.negative_similarity"),
+    needs=("steps.loss", "pairs.positive_similarity", "pairs.negative_similarity"),
     check=check,
 )
