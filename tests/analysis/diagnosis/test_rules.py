@@ -25,6 +25,7 @@ from uwml_core.runlog.writer import RunLogger
 from uwml_core.training.sick import KINDS, sick_run
 
 LOGS = Path(__file__).parents[3] / "logs"
+D = ("i2t", "t2i")
 BY_NAME = {rule.name: rule for rule in RULES}
 
 
@@ -192,3 +193,19 @@ def test_equal_captions_come_before_similar_embeddings() -> None:
 
 def test_confidence_grows_from_the_limit() -> None:
     assert [confidence(value, 1.0, 3.0) for value in (1.0, 2.0, 5.0)] == [0.5, 0.75, 1.0]
+
+
+@pytest.mark.parametrize(("dead", "wrong", "found"), [(0.4, 0.3, True), (0.2, 0.1, False)])
+def test_dead_and_wrong_sign_zones_add_up(dead: float, wrong: float, found: bool) -> None:
+    shares = {
+        f"{name}_share_{d}": value for name, value in (("dead", dead), ("wrong_sign", wrong)) for d in D
+    }
+    result = ask(BY_NAME["dead_zone"], frames(steps=steps(**shares)))
+    assert [round(finding.number("lost_share").value, 6) for finding in result] == [0.7] * found
+
+
+@pytest.mark.parametrize(("count", "found"), [(32.0, True), (0.0, False)])
+def test_anchors_without_negatives_are_counted(count: float, found: bool) -> None:
+    table = steps(no_negative_count_i2t=count, no_negative_count_t2i=0.0)
+    result = ask(BY_NAME["no_negatives"], frames(steps=table))
+    assert [finding.number("no_negative_share").value for finding in result] == [0.25] * found

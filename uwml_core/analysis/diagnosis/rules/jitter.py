@@ -26,9 +26,6 @@ def check(frames: Frames) -> list[Finding]:
     title = _(
         "The direction weights travel {travel} within 100 steps; a calm controller stays below {limit}."
     ).format(travel=fixed(found.per_100_steps, 2), limit=fixed(JITTER_LIMIT, 1))
-    calm = UWMLConfig()
-    changes = [(name, getattr(calm, name)) for name in ("window", "update_every", "smoothing", "sensitivity")]
-    before = {name: current(frames, f"loss.{name}") for name, _value in changes}
     return [
         Finding(
             rule=JITTER.name,
@@ -50,14 +47,20 @@ def check(frames: Frames) -> list[Finding]:
                 ),
             ),
             evidence=thinned(frames, dict(zip(names, weights.T, strict=True))),
-            changes=tuple(
-                Change(name=f"loss.{name}", value=value, before=before[name])
-                for name, value in changes
-                if before[name] != value
-            ),
+            changes=_calmer(frames),
             link=PageLink(page="modal_balance"),
         )
     ]
+
+
+def _calmer(frames: Frames) -> tuple[Change, ...]:
+    """The controller's defaults, where the run has others."""
+    calm = UWMLConfig()
+    names = ("window", "update_every", "smoothing", "sensitivity")
+    settings = [(f"loss.{name}", getattr(calm, name), current(frames, f"loss.{name}")) for name in names]
+    return tuple(
+        Change(name=name, value=value, before=before) for name, value, before in settings if before != value
+    )
 
 
 JITTER = Rule(

@@ -72,18 +72,10 @@ def _wide(frames: Frames) -> pd.DataFrame:
 
 def check_queue(frames: Frames) -> list[Finding]:
     """Find a queue that holds embeddings of epochs ago while embeddings move far within an epoch."""
-    loss, steps = frames.loss, frames.steps
-    if loss is None or not loss.memory_batches:
-        raise NotApplicable(_("There is no memory queue."))
-    if frames.drift.empty or not frames.logged("steps.epoch"):
-        raise NotApplicable(_("Fewer than two snapshots."))
+    steps, moves = frames.steps, _moves_with_queue(frames)
+    length = current(frames, "loss.memory_batches")
     per_epoch = float(steps.groupby("epoch").size().median())
-    age = loss.memory_batches / per_epoch
-    # the first epoch starts from nothing, so that everything moves
-    moves = _wide(frames).min(axis=1).iloc[1:]
-    if moves.empty:
-        raise NotApplicable(_("Fewer than two snapshots."))
-    within = float(moves.mean())
+    age, within = length / per_epoch, float(moves.mean())
     oldest = max(within, 0.0) ** age
     if not oldest < QUEUE_SIMILARITY:
         return []
@@ -112,10 +104,23 @@ def check_queue(frames: Frames) -> list[Finding]:
             evidence=Evidence(
                 frame=moves.rename("similarity").reset_index(), x="step", y=("similarity",), unit="cosine",
             ),
-            changes=(Change(name="loss.memory_batches", value=batches, before=loss.memory_batches),),
+            changes=(Change(name="loss.memory_batches", value=batches, before=length),),
             link=PageLink(page="embedding_map"),
         )
     ]  # fmt: skip
+
+
+def _moves_with_queue(frames: Frames) -> pd.Series[float]:
+    """Cosine to the snapshot before of the modality that moves more; the index is the step."""
+    if frames.loss is None or not frames.loss.memory_batches:
+        raise NotApplicable(_("There is no memory queue."))
+    if frames.drift.empty or not frames.logged("steps.epoch"):
+        raise NotApplicable(_("Fewer than two snapshots."))
+    # the first epoch starts from nothing, so that everything moves
+    moves = _wide(frames).min(axis=1).iloc[1:]
+    if moves.empty:
+        raise NotApplicable(_("Fewer than two snapshots."))
+    return moves
 
 
 FROZEN = Rule(

@@ -16,23 +16,15 @@ STEPS_BEFORE = 30
 
 def check(frames: Frames) -> list[Finding]:
     """Find steps whose loss or gradient norm is NaN or infinite, and a training that ended with one."""
-    steps = frames.steps
-    broken = ~np.isfinite(frames.column("loss"))
-    if frames.logged("steps.gradient_norm"):
-        broken |= ~np.isfinite(frames.column("gradient_norm"))
-    bad = steps["step"].to_numpy()[broken]
-    told = _events(frames)
-    if not len(bad) and not len(told):
+    steps, broken = frames.steps, _broken(frames)
+    if not len(broken):
         return []
-    first = int(min([*bad[:1], *told[:1]]))
-    last = int(max([*bad[-1:], *told[-1:]]))
-    count = len(set(bad.tolist()) | set(told.tolist()))
+    first, last, count = int(broken[0]), int(broken[-1]), len(broken)
     text = ngettext(
         "{count} of {n} steps has a loss, gradient or embedding that is not finite: step {first}.",
         "{count} of {n} steps have a loss, gradient or embedding that is not finite, from step {first} on.",
         count,
     )
-    rate = current(frames, "train.learning_rate")
     return [
         Finding(
             rule=NON_FINITE.name,
@@ -55,12 +47,20 @@ def check(frames: Frames) -> list[Finding]:
             ),
             evidence=_before(frames, first),
             changes=(
-                *lowered("train.learning_rate", rate, 0.3),
+                *lowered("train.learning_rate", current(frames, "train.learning_rate"), 0.3),
                 Change(name="train.gradient_clip", value=1.0, before=current(frames, "train.gradient_clip")),
             ),
             link=PageLink(page="training"),
         )
     ]
+
+
+def _broken(frames: Frames) -> np.ndarray:
+    """Steps with a number that is not finite, by their rows or by an event, ascending."""
+    broken = ~np.isfinite(frames.column("loss"))
+    if frames.logged("steps.gradient_norm"):
+        broken |= ~np.isfinite(frames.column("gradient_norm"))
+    return np.union1d(frames.steps["step"].to_numpy()[broken], _events(frames))
 
 
 def _events(frames: Frames) -> np.ndarray:

@@ -29,46 +29,50 @@ def check(frames: Frames) -> list[Finding]:
     accuracy = _train_accuracy(frames)
     if not (relative > RECALL_FALL and best < len(recall) - 1 and accuracy > TRAIN_ACCURACY):
         return []
+    return [_falling(frames, recall, best, accuracy)]
+
+
+def _falling(frames: Frames, recall: pd.DataFrame, best: int, accuracy: float) -> Finding:
     first, last = recall.iloc[best], recall.iloc[-1]
-    return [
-        Finding(
-            rule=OVERFITTING.name,
-            severity="warning",
-            confidence=confidence(relative, RECALL_FALL, 3 * RECALL_FALL),
-            title=_(
-                "Recall on val fell from {best} % in epoch {epoch} to {last} % (mean of R@1, R@5 and R@10, "
-                "both directions, n = {n}), while {accuracy} of the training anchors are right."
-            ).format(
-                best=fixed(first["recall"]),
-                epoch=int(first["epoch"]),
-                last=fixed(last["recall"]),
-                n=f"{int(last['n']):,}",
-                accuracy=percent(accuracy),
+    fall = float(first["recall"] - last["recall"])
+    relative = fall / max(float(first["recall"]), 1e-9)
+    return Finding(
+        rule=OVERFITTING.name,
+        severity="warning",
+        confidence=confidence(relative, RECALL_FALL, 3 * RECALL_FALL),
+        title=_(
+            "Recall on val fell from {best} % in epoch {epoch} to {last} % (mean of R@1, R@5 and R@10, "
+            "both directions, n = {n}), while {accuracy} of the training anchors are right."
+        ).format(
+            best=fixed(first["recall"]),
+            epoch=int(first["epoch"]),
+            last=fixed(last["recall"]),
+            n=f"{int(last['n']):,}",
+            accuracy=percent(accuracy),
+        ),
+        cause=_(
+            "The model learns the training pairs by heart: too few items, or too many epochs for them."
+        ),
+        advice=_(
+            "Stop at the best epoch, take more data, more weight decay, a smaller model or a lower rate."
+        ),
+        numbers=(
+            Measured(
+                name="recall_fall", value=fall, unit="%", n=int(last["n"]),
+                first_step=int(first["step"]), last_step=int(last["step"]),
             ),
-            cause=_(
-                "The model learns the training pairs by heart: too few items, or too many epochs for them."
+            Measured(name="train_accuracy", value=accuracy, unit="1", n=len(frames.steps)),
+        ),
+        evidence=Evidence(frame=recall, x="epoch", y=("recall",), unit="%"),
+        changes=(
+            Change(
+                name="train.epochs",
+                value=int(first["epoch"]) + 1,
+                before=current(frames, "train.epochs"),
             ),
-            advice=_(
-                "Stop at the best epoch, take more data, more weight decay, a smaller model or a lower rate."
-            ),
-            numbers=(
-                Measured(
-                    name="recall_fall", value=fall, unit="%", n=int(last["n"]),
-                    first_step=int(first["step"]), last_step=int(last["step"]),
-                ),
-                Measured(name="train_accuracy", value=accuracy, unit="1", n=len(frames.steps)),
-            ),
-            evidence=Evidence(frame=recall, x="epoch", y=("recall",), unit="%"),
-            changes=(
-                Change(
-                    name="train.epochs",
-                    value=int(first["epoch"]) + 1,
-                    before=current(frames, "train.epochs"),
-                ),
-            ),
-            link=PageLink(page="training"),
-        )
-    ]  # fmt: skip
+        ),
+        link=PageLink(page="training"),
+    )  # fmt: skip
 
 
 def _recall(frames: Frames) -> pd.DataFrame:

@@ -38,13 +38,7 @@ def check_small(frames: Frames) -> list[Finding]:
             advice=_("Raise the temperature: 0.05 to 0.1 for small batches, 0.01 for very large ones."),
             numbers=(found, Measured(name="recall_jump", value=jump, unit="%", n=max(0, len(recall) - 1))),
             evidence=Evidence(frame=recall, x="epoch", y=("recall",), unit="%"),
-            changes=(
-                Change(
-                    name="loss.temperature",
-                    value=UWMLConfig().temperature,
-                    before=current(frames, "loss.temperature"),
-                ),
-            ),
+            changes=_default_temperature(frames),
             link=PageLink(page="training"),
         )
     ]
@@ -91,16 +85,15 @@ def check_easy(frames: Frames) -> list[Finding]:
             evidence=Evidence(
                 frame=shares, x="step", y=("easy",), unit="1", limit=EASY_LIMIT, limit_name=_("limit")
             ),
-            changes=(
-                Change(
-                    name="loss.temperature",
-                    value=UWMLConfig().temperature,
-                    before=current(frames, "loss.temperature"),
-                ),
-            ),
+            changes=_default_temperature(frames),
             link=PageLink(page="weight_curve"),
         )
     ]
+
+
+def _default_temperature(frames: Frames) -> tuple[Change, ...]:
+    before = current(frames, "loss.temperature")
+    return (Change(name="loss.temperature", value=UWMLConfig().temperature, before=before),)
 
 
 def _easy_shares(frames: Frames) -> pd.DataFrame:

@@ -28,14 +28,7 @@ def check(frames: Frames) -> list[Finding]:
     pairs are the lower tail alone. Suspected are the items that lie farther below the median than 99 % of all
     lie above it.
     """
-    statistics = frames.item_statistics
-    ranking = wrong_pair_ranking(statistics)
-    ranking = ranking[ranking["encounters"] >= 2 * FEWEST_ENCOUNTERS]
-    if ranking.empty:
-        raise NotApplicable(
-            _("No item has met its negatives {needed} times.").format(needed=FEWEST_ENCOUNTERS)
-        )
-    margin = ranking["mean_margin"].to_numpy()
+    margin = _mean_margins(frames)
     low, typical, high, top = (float(q) for q in np.quantile(margin, [0.1, 0.5, 0.9, 0.99]))
     lopsided = (typical - low) / max(high - typical, 1e-9)
     if not (high > LEARNED_MARGIN and lopsided > LOPSIDED_LIMIT):
@@ -69,6 +62,16 @@ def check(frames: Frames) -> list[Finding]:
             link=PageLink(page="hard_negatives", query={"tab": "wrong-pairs", "epoch": "all"}),
         )
     ]
+
+
+def _mean_margins(frames: Frames) -> np.ndarray:
+    ranking = wrong_pair_ranking(frames.item_statistics)
+    ranking = ranking[ranking["encounters"] >= 2 * FEWEST_ENCOUNTERS]
+    if ranking.empty:
+        raise NotApplicable(
+            _("No item has met its negatives {needed} times.").format(needed=FEWEST_ENCOUNTERS)
+        )
+    return np.asarray(ranking["mean_margin"])
 
 
 def _histogram(margin: np.ndarray) -> Evidence:
