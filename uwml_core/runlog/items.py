@@ -130,12 +130,9 @@ def write_items(
     lengths = {name: len(values) for name, values in given.items() if values is not None and len(values) != n}
     if lengths:
         raise ValueError(f"items have {n} keys but {lengths}; expected as many of each")
-    built = {
-        column.name: columns.column(
-            [None] * n if given[column.name] is None else given[column.name], column.type
-        )
-        for column in ITEMS.columns
-    }
+    unknown: Sequence[Any] = [None] * n
+    filled = {name: unknown if values is None else values for name, values in given.items()}
+    built = {column.name: columns.column(filled[column.name], column.type) for column in ITEMS.columns}
     path.parent.mkdir(parents=True, exist_ok=True)
     write_parquet(columns.table(built, ITEMS.schema(("", ""))), path, ITEMS)
     return fingerprint
