@@ -145,7 +145,8 @@ class Parts:
 
     def close(self) -> None:
         path = self._folder / part_name(0, self._first, self._last)
-        with pq.ParquetWriter(path, self._waiting[0].schema, **encoding(PAIRS)) as writer:
+        schema = self._waiting[0].schema
+        with pq.ParquetWriter(path, schema, **encoding(PAIRS, schema)) as writer:
             for start in range(0, sum(map(len, self._waiting)), ROWS_PER_GROUP):
                 rows = pa.concat_tables(self._waiting).slice(start, ROWS_PER_GROUP)
                 writer.write_table(rows.unify_dictionaries())

@@ -50,14 +50,15 @@ def wins_card(chosen: CompareChoice, found: Comparison, place: int, theme: Theme
         if rows.empty:
             note(_("Both methods answer the same queries."))
             return
-        for column, name, mine in zip(
+        for column, side, name, mine in zip(
             st.columns(2, gap="small"),
+            ("won", "lost"),
             (other.name, baseline.name),
             (rows[rows["change"] > 0], rows[rows["change"] < 0]),
             strict=True,
         ):
             with column:
-                _sheet(run, name, mine, theme)
+                _sheet(run, name, mine, theme, side)
         note(_("Found means the right answer comes first. A click shows the item's hardest negatives."))
 
 
@@ -68,11 +69,10 @@ def _direction_choice(found: Comparison) -> tuple[str, ...]:
     return found.directions if direction == _EVERY else (direction,)
 
 
-def _sheet(run: Run, name: str, rows: pd.DataFrame, theme: Theme) -> None:
+def _sheet(run: Run, name: str, rows: pd.DataFrame, theme: Theme, side: str) -> None:
     row = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")
     text = ngettext("{n} query found by {name} only", "{n} queries found by {name} only", len(rows))
     row.html(element("h3", text.format(n=f"{len(rows):,}", name=name), "uw-near-title"), width="content")
-    side = "won" if len(rows) and rows["change"].iloc[0] > 0 else "lost"
     row.download_button(
         "CSV", lambda: to_csv(rows), file_name=f"queries-{side}.csv", mime="text/csv", key=f"csv-{side}",
         type="tertiary", icon=":material/download:", on_click="ignore", disabled=rows.empty,
