@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.support.browser import Visit, served, visit
 from tests.support.synthetic import make_run
@@ -15,8 +16,9 @@ pytestmark = pytest.mark.browser
 HAN = re.compile("[\u3400-\u9fff]")
 
 
-def chosen(seen: Visit, key: str) -> str:
-    return seen.page.locator(f".st-key-{key} input").first.input_value()
+def shows(seen: Visit, key: str, name: str) -> None:
+    """A choice says this, now or once the page has been drawn."""
+    expect(seen.page.locator(f".st-key-{key} input").first).to_have_value(name, timeout=60_000)
 
 
 def choose(seen: Visit, key: str, name: str) -> None:
@@ -32,12 +34,12 @@ def test_switch_keeps_what_was_chosen_and_visitors_do_not_mix(tmp_path: Path) ->
     make_run(tmp_path, steps=40, epochs=2, status="running")
     with served(tmp_path) as url, visit() as seen:
         seen.open(f"{url}/weight_curve?epoch=0", charts=1)
-        assert chosen(seen, "epoch") == "Epoch 0"
+        shows(seen, "epoch", "Epoch 0")
         choose(seen, "lang", "中文")
         seen.page.get_by_role("heading", name="权重曲线", exact=True).wait_for()
         seen.page.wait_for_url("**lang=zh**")
         seen.settle(charts=1)
-        assert chosen(seen, "epoch") == "第 0 轮"
+        shows(seen, "epoch", "第 0 轮")
 
         other = Visit(seen.page.context.new_page())
         other.open(f"{url}/weight_curve", charts=1)
@@ -51,7 +53,7 @@ def test_switch_keeps_what_was_chosen_and_visitors_do_not_mix(tmp_path: Path) ->
         seen.press_slider("center", "ArrowRight")
         seen.page.wait_for_url("**center=**")
         seen.settle(charts=1)
-        assert chosen(seen, "epoch") == "第 0 轮"
+        shows(seen, "epoch", "第 0 轮")
         families = seen.page.evaluate("getComputedStyle(document.querySelector('h1')).fontFamily")
         assert "Noto Sans CJK SC" in families
         assert seen.page.evaluate("document.documentElement.lang") == "zh-Hans"
