@@ -7,11 +7,16 @@ its translated label.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Sequence
 
 import streamlit as st
 
 from uwml_core.i18n import language
+
+# So long a live page may go on naming options in the language before.
+_STALE_S = 6.0
 
 
 def adopt(key: str, allowed: Sequence[str], default: str) -> str | None:
@@ -33,20 +38,24 @@ def adopt(key: str, allowed: Sequence[str], default: str) -> str | None:
         st.session_state[key] = asked
     if st.session_state.get(key) not in allowed:
         st.session_state[key] = default
-    _rename(key)
+    _rename(key, allowed, default)
     return asked if new and asked not in allowed else None
 
 
-def _rename(key: str) -> None:
+def _rename(key: str, allowed: Sequence[str], default: str) -> None:
     """Hand the choice to the browser anew after a change of language.
 
     The browser knows an option by its label; one that it still holds in the language before is none of the
-    options any more, and the widget would fall back to its default.
+    options any more, and the widget falls back to its default. A live page may send such a one for a moment
+    after the change.
     """
-    spoken = f"_{key}_in_language"
-    if st.session_state.get(spoken) not in (None, language()):
-        st.session_state[key] = st.session_state[key]
-    st.session_state[spoken] = language()
+    state, spoken, since = st.session_state, f"_{key}_in_language", f"_{key}_language_since"
+    if state.get(spoken) not in (None, language()):
+        state[key], state[since] = state[key], time.monotonic()
+    elif time.monotonic() - state.get(since, -math.inf) < _STALE_S and state[key] == default:
+        before = state.get(f"_{key}_in_address")
+        state[key] = before if before in allowed else default
+    state[spoken] = language()
 
 
 def publish(key: str, default: str | None = None) -> str:
