@@ -16,7 +16,7 @@ import streamlit as st
 from uwml_core.i18n import language
 
 # So long a live page may go on naming options in the language before.
-_STALE_S = 6.0
+_STALE_S = 20.0
 
 
 def adopt(key: str, allowed: Sequence[str], default: str) -> str | None:
