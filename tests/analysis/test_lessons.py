@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from uwml_core.analysis.curves import curve_frame
 from uwml_core.analysis.learn import lessons
 from uwml_core.weighting import UWMLConfig
 
@@ -25,7 +26,7 @@ def test_gradient_shares_are_softmax_probabilities(temperature):
 
 
 def test_the_curve_is_the_losses():
-    frame = lessons.curve(UWMLConfig(), 1.0)
+    frame = curve_frame(UWMLConfig(), [1.0], lessons.MARGINS)
     assert np.interp(0.15, frame["margin"], frame["weight"]) == pytest.approx(1.0)
     z = 12.0 * (0.6 - 0.15)
     assert frame["weight"].iloc[-1] == pytest.approx(1 / math.cosh(z / 2) ** 2)

@@ -109,7 +109,7 @@ def lesson_curve_figure(
 
     Args:
         histogram: ``[left, right, count]`` of margins.
-        before, now: frames of ``lessons.curve``.
+        before, now: frames of ``curves.curve_frame``, one moment each.
         theme: colours.
         height: pixels.
     """

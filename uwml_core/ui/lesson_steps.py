@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from uwml_core.analysis.curves import curve_frame
 from uwml_core.analysis.jitter import jitter
 from uwml_core.analysis.learn import lessons
 from uwml_core.analysis.margins import epochs_in, select_epoch
@@ -46,6 +47,10 @@ def _margins(epoch: int | None = None) -> tuple[pd.DataFrame, list[int]]:
         return _EMPTY, []
     counted = histogram(run)
     return select_epoch(counted, epoch), epochs_in(counted)
+
+
+def _curve(config: UWMLConfig, progress: float) -> pd.DataFrame:
+    return curve_frame(config, [progress], lessons.MARGINS)
 
 
 def _logged() -> str:
@@ -91,7 +96,7 @@ def margins(theme: Theme) -> Shown:
     inside = chosen[np.isfinite(chosen["left"]) & np.isfinite(chosen["right"])]
     total = int(chosen["count"].sum())
     wrong = float(inside.loc[inside["right"] <= 0, "count"].sum() / total) if total else float("nan")
-    flat = lessons.curve(replace(UWMLConfig(), curve="uniform"), 0.0)
+    flat = _curve(replace(UWMLConfig(), curve="uniform"), 0.0)
     figure = figures.lesson_curve_figure(chosen, flat, flat, theme)
     told = _("{share} of the margins of epoch {epoch} lie below 0 (n = {n}).").format(
         share=percent(wrong), epoch=epoch, n=f"{total:,}"
@@ -101,7 +106,7 @@ def margins(theme: Theme) -> Shown:
 
 def _curve_step(theme: Theme, config: UWMLConfig, progress: float, *, start: float) -> Shown:
     shown, _epochs = _margins()
-    now, before = lessons.curve(config, progress), lessons.curve(UWMLConfig(), start)
+    now, before = _curve(config, progress), _curve(UWMLConfig(), start)
     pairs, weight = lessons.weighted_share(shown, now)
     told = _("{pairs} of the pairs lie above half of the peak; they carry {weight} of the weight.").format(
         pairs=percent(pairs), weight=percent(weight)

@@ -7,14 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from uwml_core.weighting import (
-    UWMLConfig,
-    combined_weight,
-    difficulty_weight,
-    replay_controller,
-    stage_factor,
-    stage_steepness,
-)
+from uwml_core.analysis.curves import curve_weight
+from uwml_core.weighting import UWMLConfig, combined_weight, replay_controller, stage_factor
 
 # A constructed anchor: its positive, one hard negative and easy ones around 0, cosines.
 POSITIVE, HARD, EASY_MEAN, EASY_SPREAD = 0.40, 0.30, 0.05, 0.08
@@ -43,29 +37,12 @@ def gradient_holders(temperature: float) -> pd.DataFrame:
     return pd.DataFrame({"negatives": COUNTS, "hard": share, "easy": 1.0 - share})
 
 
-def curve(config: UWMLConfig, progress: float) -> pd.DataFrame:
-    """The weight of each margin at a moment of training.
-
-    Returns:
-        ``[margin, weight]``.
-    """
-    steepness = stage_steepness(progress, config.steepness_start, config.steepness_end)
-    weight = difficulty_weight(
-        MARGINS,
-        curve=config.curve,
-        center=config.center,
-        steepness=steepness,
-        hard_floor=config.hard_floor,
-    )
-    return pd.DataFrame({"margin": MARGINS, "weight": weight})
-
-
 def weighted_share(histogram: pd.DataFrame, weights: pd.DataFrame) -> tuple[float, float]:
     """Share of the pairs that lie above half of the peak weight, and the weight that they carry.
 
     Args:
         histogram: ``[left, right, count]`` of margins.
-        weights: frame of ``curve``.
+        weights: frame of ``curves.curve_frame``, one moment.
     """
     inside = histogram[np.isfinite(histogram["left"]) & np.isfinite(histogram["right"])]
     middle, count = (inside["left"] + inside["right"]).to_numpy() / 2, inside["count"].to_numpy(np.float64)
@@ -120,7 +97,7 @@ def combinations(lagging_weight: float) -> pd.DataFrame:
     config = UWMLConfig()
     margin = np.array([config.center, 0.6, config.center, 0.6])
     of_direction = np.array([lagging_weight, lagging_weight, 1 - lagging_weight, 1 - lagging_weight])
-    pair = difficulty_weight(margin, steepness=config.steepness_end, hard_floor=config.hard_floor)
+    pair = curve_weight(margin, config.steepness_end, config)
     stage = stage_factor(config.steepness_end, config.steepness_start, config.steepness_end)
     multiplied, added = pair * of_direction * stage, combined_weight(pair, of_direction, stage)
     return pd.DataFrame(
@@ -148,9 +125,7 @@ def forces(temperature: float) -> pd.DataFrame:
         grows.
     """
     config = UWMLConfig()
-    weight = difficulty_weight(
-        MARGINS, center=config.center, steepness=config.steepness_end, hard_floor=config.hard_floor
-    )
+    weight = curve_weight(MARGINS, config.steepness_end, config)
     base = np.logaddexp(0.0, -MARGINS / temperature)
     slope = 1.0 / (temperature * (1.0 + np.exp(MARGINS / temperature)))
     detached = weight * slope
