@@ -11,12 +11,12 @@ from pathlib import Path
 from uwml_core.data.errors import DataError
 from uwml_core.data.formats.files import FrameFolders
 from uwml_core.data.formats.listing import Listing, spoken
+from uwml_core.data.formats.splits import split_of
 from uwml_core.data.formats.words import entry, listed, read_json, read_table
 
 LAYOUT = "MSR-VTT"
 FRAMES = 8
 _JSON = ("MSRVTT_data.json", "MSRVTT_v2.json", "videodatainfo.json")
-_SPLITS = {"validate": "val", "validation": "val"}
 
 
 def recognised(path: Path) -> bool:
@@ -64,7 +64,7 @@ def read(path: Path, pictures: Path | None = None) -> Listing:
         name=file.name,
         layout=LAYOUT,
         keys=list(splits),
-        splits=[_SPLITS.get(split, split) for split in splits.values()],
+        splits=[split_of(split) for split in splits.values()],
         groups=[groups[name] for name in splits],
         captions=[found[name][0] for name in splits],
         empty_captions=sum(empty for _, empty in found.values()),

@@ -16,11 +16,12 @@ from uwml_core.data.arrays import open_floats
 from uwml_core.data.errors import DataError
 from uwml_core.data.features import FeatureRows
 from uwml_core.data.formats.listing import Listing, spoken
+from uwml_core.data.formats.splits import split_of
 from uwml_core.data.formats.words import read_lines
 
 LAYOUT = "SCAN precomp"
-# What the files call a part, and what we do.
-SPLITS = {"train": "train", "dev": "val", "test": "test", "testall": "testall"}
+# What the files call a part.
+PARTS = ("train", "dev", "test", "testall")
 # Images that are compared to see whether they are repeated: all would be gigabytes.
 _LOOKED_AT = 64
 
@@ -39,7 +40,7 @@ class _Part:
 
 def recognised(path: Path) -> bool:
     """Whether a path is a folder with at least one ``*_ims.npy`` beside its captions."""
-    return path.is_dir() and any((path / f"{part}_ims.npy").is_file() for part in SPLITS)
+    return path.is_dir() and any((path / f"{part}_ims.npy").is_file() for part in PARTS)
 
 
 def read(path: Path, pictures: Path | None = None) -> Listing:
@@ -54,7 +55,7 @@ def read(path: Path, pictures: Path | None = None) -> Listing:
     Raises:
         DataError: for counts that do not fit, and files that are no such arrays or texts.
     """
-    names = [part for part in SPLITS if (path / f"{part}_ims.npy").is_file()]
+    names = [part for part in PARTS if (path / f"{part}_ims.npy").is_file()]
     left = ["test"] if {"test", "testall"} <= set(names) else []
     parts = {name: _part(path, name) for name in names if name not in left}
     starts = np.cumsum([0, *(len(part.values) for part in parts.values())])
@@ -71,7 +72,7 @@ def read(path: Path, pictures: Path | None = None) -> Listing:
         name=path.name,
         layout=LAYOUT,
         keys=[f"{name}/{key}" for name, part in parts.items() for key in part.keys],
-        splits=[SPLITS[name] for name, part in parts.items() for _ in part.keys],
+        splits=[split_of(name) for name, part in parts.items() for _ in part.keys],
         captions=[texts for part in parts.values() for texts in part.captions],
         empty_captions=sum(part.empty for part in parts.values()),
         features=features,
