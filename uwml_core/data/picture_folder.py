@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from uwml_core.data.errors import DataError
+from uwml_core.data.formats.files import inside
 from uwml_core.data.pictures import thumbnail
 
 _THREADS = 2
@@ -54,9 +55,11 @@ def _numbered(folder: Path, images: int) -> list[Path | None]:
 def _within(folder: Path, name: str) -> Path | None:
     if not name:
         return None
-    if "\0" in name or not (folder / name).resolve().is_relative_to(folder.resolve()):
-        raise DataError(str(folder), f"does not hold {name[:80]!r}; expected names of files in the folder")
-    return folder / name
+    try:
+        return inside(folder, name)
+    except ValueError as error:
+        problem = f"does not hold {name[:80]!r}; expected names of files in the folder"
+        raise DataError(str(folder), problem) from error
 
 
 def _thumbnail(path: Path | None) -> bytes | None:
