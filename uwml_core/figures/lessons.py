@@ -49,11 +49,18 @@ def lines_figure(
     labels = [(name, float(value), color) for name, column, color in lines for value in ends[column]]
     end_labels(figure, labels, finite_span(*(frame[column].to_numpy() for _name, column, _color in lines)))
     if mark is not None:
-        at = float(np.log10(mark)) if log else mark
         figure.add_shape(
-            type="line", x0=at, x1=at, y0=0, y1=1, yref="paper", line={"color": theme.muted, "dash": "dot"}
+            type="line",
+            x0=mark,
+            x1=mark,
+            y0=0,
+            y1=1,
+            yref="paper",
+            line={"color": theme.muted, "dash": "dot"},
         )
-    figure.update_xaxes(title={"text": x_title}, type="log" if log else "linear")
+    figure.update_xaxes(
+        title={"text": x_title}, **({"type": "log", "dtick": 1, "tickformat": ","} if log else {})
+    )
     figure.update_yaxes(title={"text": y_title}, zeroline=True, zerolinecolor=theme.grid)
     figure.update_layout(showlegend=False)
     return figure.figure()
