@@ -56,8 +56,21 @@ def run(args: argparse.Namespace) -> int:
     names = ("method", "neighbors", "min_dist", "metric", "items", "seed")
     parameters = ProjectionParameters(**{name: getattr(args, name) for name in names})
     lay_out = follow if args.follow else project
-    print(lay_out(open_run(args.run), parameters, None if args.quiet else _report))
+    try:
+        print(lay_out(open_run(args.run), parameters, None if args.quiet else _report))
+    except SystemError as error:
+        ended = _asked_to_end(error)
+        if ended is None:
+            raise
+        return ended
     return 0
+
+
+def _asked_to_end(error: BaseException | None) -> int | None:
+    """Exit code of the SystemExit behind an error: compiled code makes an error of its own of it."""
+    while error is not None and not isinstance(error, SystemExit):
+        error = error.__cause__ or error.__context__
+    return int(error.code or 0) if error is not None else None
 
 
 def _report(progress: Progress) -> None:
