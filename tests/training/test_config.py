@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from uwml_core.training import PRESETS, TrainConfig, build_config, dump_yaml
-from uwml_core.training.config import SETTINGS
+from uwml_core.training.settings import SETTINGS
 from uwml_core.training.sources import parse_setting, read_yaml
 from uwml_core.weighting import loss_preset
 

@@ -39,6 +39,8 @@ class SharedBatchNorm2d(nn.BatchNorm2d):
     moments: Moments | None = None
     gradient_sums: torch.Tensor | None = None
 
+    # its statistics come and go between calls, which would compile it again and again
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def forward(self, values: torch.Tensor) -> torch.Tensor:
         """Normalise ``[B, C, H, W]``."""
         if not self.training:
@@ -48,7 +50,7 @@ class SharedBatchNorm2d(nn.BatchNorm2d):
             moments = moments_of(moment_sums(values))
             self.remember(moments)
         normal: torch.Tensor = _Normalize.apply(values, self.weight, self.bias, moments, self)  # type: ignore[no-untyped-call]
-        return normal
+        return normal.to(values.dtype)
 
     @torch.no_grad()
     def remember(self, moments: Moments) -> None:
@@ -79,7 +81,7 @@ def share_statistics(model: nn.Module) -> None:
 @torch.no_grad()
 def moment_sums(values: torch.Tensor) -> torch.Tensor:
     """Number, sums and sums of squares of values ``[B, C, H, W]``, float64 ``[1 + 2C]``; they add up."""
-    variance, mean = torch.var_mean(values, _DIMS, correction=0)
+    variance, mean = torch.var_mean(_not_half(values), _DIMS, correction=0)
     # in float64 the difference of two large numbers in moments_of keeps what float32 knows of it
     mean, variance = mean.double(), variance.double()
     count = mean.new_full((1,), values.numel() / len(mean))
@@ -96,7 +98,13 @@ def moments_of(sums: torch.Tensor) -> Moments:
 
 def normalised(values: torch.Tensor, moments: Moments, eps: float) -> torch.Tensor:
     """Values ``[B, C, H, W]`` of mean 0 and variance 1 over the whole batch."""
+    values = _not_half(values)
     return (values - _wide(moments.mean.to(values))) * _wide(_scale(moments, eps).to(values))
+
+
+def _not_half(values: torch.Tensor) -> torch.Tensor:
+    # as PyTorch's own layer: sums of half precision numbers are kept in float32
+    return values if values.dtype == torch.float64 else values.float()
 
 
 def _scale(moments: Moments, eps: float) -> torch.Tensor:
@@ -123,11 +131,12 @@ class _Normalize(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         normal, slope, count = ctx.saved_tensors
-        own = gradient_sums(gradients[0], normal)
+        gradient = gradients[0].to(normal)
+        own = gradient_sums(gradient, normal)
         whole = ctx.layer.gradient_sums
         mean, along = (over_processes(own) if whole is None else whole) / count.to(own)
         # what the statistics pass on: they are functions of all rows
-        passed = _wide(slope) * (gradients[0] - _wide(mean) - normal * _wide(along))
+        passed = _wide(slope) * (gradient - _wide(mean) - normal * _wide(along))
         return passed, own[1], own[0], None, None
 
 

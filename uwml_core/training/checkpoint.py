@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ import torch
 FOLDER, FILE = "checkpoint", "last.pt"
 _VERSION = 1
 _KEYS = {"version", "step", "config", "fingerprint", "model", "optimizer", "loss"}
+# What checkpoints of earlier versions lack.
+_LATER = {"precision"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +25,7 @@ class Checkpoint:
         step: steps completed, the number of the next one.
         config: configuration of the run, plain values by section.
         fingerprint: of the data.
-        model, optimizer, loss: their state dicts.
+        model, optimizer, loss, precision: their state dicts.
     """
 
     step: int
@@ -32,6 +34,7 @@ class Checkpoint:
     model: dict[str, Any]
     optimizer: dict[str, Any]
     loss: dict[str, Any]
+    precision: dict[str, Any] = field(default_factory=dict)
 
     def save(self, run: Path) -> Path:
         """Write into a run's folder, replacing the earlier one in one move.
@@ -71,6 +74,6 @@ def load_checkpoint(run: Path) -> Checkpoint:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch names no type: a torn file ends in any of five
         raise ValueError(f"checkpoint {path} cannot be read; the run cannot be continued") from error
-    if not isinstance(content, dict) or content.keys() != _KEYS or content["version"] != _VERSION:
+    if not isinstance(content, dict) or content.keys() - _LATER != _KEYS or content["version"] != _VERSION:
         raise ValueError(f"checkpoint {path} is of another version; expected version {_VERSION}")
     return Checkpoint(**{name: value for name, value in content.items() if name != "version"})

@@ -30,7 +30,12 @@ class _EnoughError(Exception):
 
 
 def backward_in_chunks(
-    loss: Callable[..., torch.Tensor], model: nn.Module, wrapped: nn.Module, chunks: Sequence[Tensors]
+    loss: Callable[..., torch.Tensor],
+    model: nn.Module,
+    wrapped: nn.Module,
+    chunks: Sequence[Tensors],
+    *,
+    backward: Callable[[torch.Tensor], None] = torch.Tensor.backward,
 ) -> None:
     """Leave the gradients of a whole batch in the parameters, encoding it chunk by chunk.
 
@@ -44,6 +49,7 @@ def backward_in_chunks(
         model: the encoders, whose ``SharedBatchNorm2d`` follow each other in the order of ``modules()``.
         wrapped: the same as it is called in training.
         chunks: the batch in order, in equal parts: arguments of the model.
+        backward: runs the backward pass of the loss.
     """
     # a frozen layer keeps the statistics that it has
     layers = [
@@ -55,8 +61,8 @@ def backward_in_chunks(
         leaves.extend(embeddings)
         return loss(*embeddings)
 
-    def backward(value: torch.Tensor) -> None:
-        value.backward()  # type: ignore[no-untyped-call]
+    def settled_backward(value: torch.Tensor) -> None:
+        backward(value)
         flows = zip(*(leaf.grad.chunk(len(chunks)) for leaf in leaves if leaf.grad is not None), strict=True)
         _settle_gradients(settled, model, list(zip(chunks, flows, strict=True)))
 
@@ -66,7 +72,7 @@ def backward_in_chunks(
             loss_of,
             lambda chunk: wrapped(*chunk),
             chunks,
-            backward=backward,
+            backward=settled_backward,
             no_sync=getattr(wrapped, "no_sync", None),
         )
 

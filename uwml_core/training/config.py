@@ -7,68 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from uwml_core.data import LANGUAGES, parse_only
-from uwml_core.training.encoders import KINDS
+from uwml_core.data import parse_only
 from uwml_core.training.pretrained.names import IMAGE_LIBRARIES, TEXT_LIBRARIES, check_encoder
 from uwml_core.training.probes import PROBES_PER_SPLIT
-from uwml_core.weighting import Parameter, UWMLConfig
+from uwml_core.training.settings import check_section
+from uwml_core.weighting import UWMLConfig
 from uwml_core.weighting.config import reject_unknown_keys
-
-SETTINGS: Mapping[str, Parameter] = {
-    "data.captions": Parameter(meaning="language of the captions", choices=LANGUAGES),
-    "data.batch_size": Parameter(meaning="pairs per step", low=2),
-    "model.kind": Parameter(meaning="encoders", choices=KINDS),
-    "model.dim": Parameter(meaning="size of the shared embedding", low=1),
-    "train.epochs": Parameter(meaning="passes over the training split", low=1),
-    # what generators of random numbers take
-    "train.seed": Parameter(meaning="seed of initial weights, order and captions", low=0, high=2**63 - 1),
-    "train.learning_rate": Parameter(meaning="learning rate after the warm-up", low=0.0, low_open=True),
-    "train.weight_decay": Parameter(meaning="decoupled weight decay of AdamW", low=0.0),
-    "train.gradient_clip": Parameter(meaning="largest gradient norm", low=0.0, low_open=True),
-    "train.snapshot_items": Parameter(meaning="items of each split whose embeddings are kept", low=2),
-    "train.warmup_epochs": Parameter(meaning="first epochs, in which the backbones are frozen", low=0),
-    "train.pairs_every": Parameter(meaning="each so many steps the log keeps the rows of all pairs", low=1),
-}
-_INTEGERS = frozenset(
-    {
-        "data.batch_size",
-        "model.dim",
-        "train.epochs",
-        "train.seed",
-        "train.snapshot_items",
-        "train.warmup_epochs",
-        "train.pairs_every",
-    }
-)
-_OPTIONAL = frozenset(
-    {
-        "data.only",
-        "data.pictures",
-        "model.image_encoder",
-        "model.text_encoder",
-        "train.gradient_clip",
-        "train.init_from",
-        "train.warmup_epochs",
-        "train.resume",
-        "run.name",
-        "run.parent",
-    }
-)
-_TEXTS = frozenset(
-    {
-        "data.path",
-        "data.only",
-        "data.pictures",
-        "data.split_column",
-        "model.image_encoder",
-        "model.text_encoder",
-        "train.init_from",
-        "train.resume",
-        "run.root",
-        "run.name",
-        "run.parent",
-    }
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +31,7 @@ class DataConfig:
     batch_size: int = 128
 
     def __post_init__(self) -> None:
-        _check(self, "data")
+        check_section(self, "data")
         if self.only is not None:
             parse_only(self.only)
 
@@ -106,7 +50,7 @@ class ModelConfig:
     text_encoder: str | None = None
 
     def __post_init__(self) -> None:
-        _check(self, "model")
+        check_section(self, "model")
         if self.image_encoder is not None:
             check_encoder(self.image_encoder, IMAGE_LIBRARIES, "model.image_encoder")
         if self.text_encoder is not None:
@@ -121,6 +65,9 @@ class OptimizationConfig:
     linear maps alone, None being 2 after ``init_from`` and 0 from scratch.
     ``snapshot_items`` of each split are followed: a snapshot takes 0.5 kB of disk an item at 128 numbers.
     ``pairs_every`` k keeps the rows of the pairs of each k-th step in the log; its rollups count every step.
+    ``device`` auto takes a GPU for each process that torchrun starts, where there are as many, else the
+    processor. ``precision`` is that of the encoders while they learn: the loss and evaluations stay in
+    float32. ``compile`` compiles the encoders with ``torch.compile``.
     """
 
     epochs: int = 8
@@ -133,9 +80,12 @@ class OptimizationConfig:
     warmup_epochs: int | None = None
     init_from: str | None = None
     resume: str | None = None
+    device: str = "auto"
+    precision: str = "float32"
+    compile: bool = False
 
     def __post_init__(self) -> None:
-        _check(self, "train")
+        check_section(self, "train")
         if self.warmup_epochs is not None and self.warmup_epochs > self.epochs:
             raise ValueError(
                 f"train.warmup_epochs={self.warmup_epochs} is more than train.epochs={self.epochs}; "
@@ -152,7 +102,7 @@ class RunConfig:
     parent: str | None = None
 
     def __post_init__(self) -> None:
-        _check(self, "run")
+        check_section(self, "run")
 
 
 class _Section(Protocol):
@@ -220,18 +170,3 @@ def _section(kind: type[_T], name: str, values: Mapping[str, Any]) -> _T:
         raise ValueError(f"{name}={given!r} is not a section; expected keys and values under {name}:")
     reject_unknown_keys(given, [f.name for f in dataclasses.fields(kind)], where=name)  # type: ignore[arg-type]
     return kind(**given)
-
-
-def _check(section: Any, name: str) -> None:
-    for entry in dataclasses.fields(section):
-        key, value = f"{name}.{entry.name}", getattr(section, entry.name)
-        if value is None and key in _OPTIONAL:
-            continue
-        if key in _TEXTS:
-            if not isinstance(value, str) or not value.strip():
-                raise ValueError(f"{key}={value!r} is not usable; expected a text")
-            continue
-        parameter = SETTINGS[key]
-        if not parameter.allows(value) or (key in _INTEGERS and not isinstance(value, int)):
-            whole = "a whole number " if key in _INTEGERS else ""
-            raise ValueError(f"{key}={value!r} is out of range; expected {whole}{parameter.expectation()}")

@@ -21,6 +21,8 @@ TIMEOUT = timedelta(hours=1)
 
 _VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
+DEVICES = ("auto", "cpu", "cuda")
+
 # Groups that were left. The last reference to a group joins gloo's thread, and where DistributedDataParallel
 # holds it, with the interpreter's lock: that thread may be waiting for it to drop its last tensor.
 _LEFT: list[dist.ProcessGroup | None] = []
@@ -31,14 +33,25 @@ T = TypeVar("T")
 class Processes:
     """One process alone; ``ProcessGroup`` does the same among several.
 
+    Args:
+        device: one of ``DEVICES``; auto is the processor.
+
     Attributes:
         rank: number of this process, from 0.
         size: how many there are.
         device: where this process computes.
+
+    Raises:
+        ValueError: for cuda without a GPU.
     """
 
     rank, size = 0, 1
-    device = torch.device("cpu")
+
+    def __init__(self, device: str = "auto") -> None:
+        self.device = torch.device("cpu")
+        if device == "cuda":
+            _check_gpus(1)
+            self.device = torch.device("cuda", 0)
 
     @property
     def first(self) -> bool:
@@ -93,13 +106,21 @@ class ProcessGroup(Processes):
 
     Args:
         environment: variables that torchrun sets.
+        device: one of ``DEVICES``; auto is a GPU where there is one for each process of this machine.
+
+    Raises:
+        ValueError: for cuda with fewer GPUs than processes.
     """
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], device: str = "auto") -> None:
+        super().__init__()
         self.rank, self.size = int(environment["RANK"]), int(environment["WORLD_SIZE"])
         self._local_rank = int(environment["LOCAL_RANK"])
         self._asked: int | None = None
-        if torch.cuda.is_available() and torch.cuda.device_count() >= int(environment["LOCAL_WORLD_SIZE"]):
+        wanted = int(environment["LOCAL_WORLD_SIZE"])
+        if device == "cuda":
+            _check_gpus(wanted)
+        if device != "cpu" and _gpus() >= wanted:
             self.device = torch.device("cuda", self._local_rank)
 
     def __enter__(self) -> Self:
@@ -150,11 +171,27 @@ class ProcessGroup(Processes):
         number.item()
 
 
-def processes_of_torchrun(environment: Mapping[str, str] = os.environ) -> Processes:
+def _gpus() -> int:
+    return torch.cuda.device_count() if torch.cuda.is_available() else 0
+
+
+def _check_gpus(wanted: int) -> None:
+    if _gpus() < wanted:
+        raise ValueError(
+            f"train.device='cuda' needs {wanted} GPU(s) on this machine, torch finds {_gpus()}; choose "
+            "train.device=cpu, or a torch that knows them"
+        )
+
+
+def processes_of_torchrun(environment: Mapping[str, str] = os.environ, device: str = "auto") -> Processes:
     """The processes that this one belongs to, from the variables that torchrun sets.
 
+    Args:
+        environment: the variables.
+        device: one of ``DEVICES``.
+
     Raises:
-        ValueError: if there are several and some of the variables are missing.
+        ValueError: if there are several and some of the variables are missing, or too few GPUs.
 
     Example:
         >>> processes_of_torchrun({"HOME": "/root"}).size
@@ -162,9 +199,9 @@ def processes_of_torchrun(environment: Mapping[str, str] = os.environ) -> Proces
     """
     missing = [name for name in _VARIABLES if name not in environment]
     if not missing:
-        return ProcessGroup(environment)
+        return ProcessGroup(environment, device)
     if environment.get("WORLD_SIZE", "1") == "1":
-        return Processes()
+        return Processes(device)
     raise ValueError(
         f"WORLD_SIZE={environment['WORLD_SIZE']} is set but {', '.join(missing)} is not; start several "
         "processes with torchrun, or unset it"

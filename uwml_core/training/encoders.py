@@ -130,8 +130,13 @@ class TwoTower(nn.Module):
     Args:
         dim: size of the embedding D.
         sizes: numbers of a precomputed feature of a picture and of a text; None where there are none.
+
+    Attributes:
+        computes_in: what both compute in when they are called together, None for float32.
+        frozen: whether only the last linear maps learn.
     """
 
+    computes_in: torch.dtype | None = None
     frozen = False
 
     def __init__(self, dim: int, sizes: tuple[int | None, int | None] = (None, None)) -> None:
@@ -172,7 +177,10 @@ class TwoTower(nn.Module):
 
     def forward(self, pictures: torch.Tensor, *texts: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Embeddings of both sides, each float32 [B, D], not normalised."""
-        return self.pictures(pictures), self.texts(*texts)
+        if self.computes_in is None:
+            return self.pictures(pictures), self.texts(*texts)
+        with torch.autocast(pictures.device.type, self.computes_in):
+            return self.pictures(pictures).float(), self.texts(*texts).float()
 
 
 def build_model(

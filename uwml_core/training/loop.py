@@ -6,7 +6,7 @@ import math
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ from uwml_core.training.config import OptimizationConfig, TrainConfig
 from uwml_core.training.distributed import Processes
 from uwml_core.training.encoders import TwoTower
 from uwml_core.training.observer import Bystander, Observer
+from uwml_core.training.precision import Precision
 from uwml_core.training.schedule import learning_rate_at
 from uwml_core.training.stop import AgreedEnd, StopRequest, TrainingStopped
 
@@ -48,6 +49,12 @@ def build_optimizer(model: nn.Module, loss: nn.Module, config: OptimizationConfi
     return torch.optim.AdamW(groups, lr=config.learning_rate, fused=True)
 
 
+def as_called(model: nn.Module, processes: Processes, config: OptimizationConfig) -> nn.Module:
+    """The model as it is called in training: shared among processes, and compiled where that is wished."""
+    wrapped = processes.wrapped(model)
+    return torch.compile(wrapped) if config.compile else wrapped  # type: ignore[return-value]
+
+
 @dataclass(kw_only=True)
 class Trainer:
     """Carries a model through the steps of its configuration.
@@ -56,7 +63,7 @@ class Trainer:
         config: the run's configuration.
         fingerprint: of the data, kept in checkpoints.
         processes: those that train together, this one among them.
-        batches, model, loss, optimizer, logger, observer: the parts.
+        batches, model, loss, optimizer, logger, observer, precision: the parts.
         encode: the model as it is called in training.
         stop: what asks this process to stop.
         step: steps completed; that of the checkpoint when resumed.
@@ -78,6 +85,7 @@ class Trainer:
     step: int = 0
     saved: int | None = None
     fresh: bool = True
+    precision: Precision = field(default_factory=Precision)
 
     @property
     def total_steps(self) -> int:
@@ -89,6 +97,7 @@ class Trainer:
         self.model.load_state_dict(checkpoint.model)
         self.optimizer.load_state_dict(checkpoint.optimizer)
         self.loss.load_state_dict(checkpoint.loss)
+        self.precision.load_state_dict(checkpoint.precision)
         self.step, self.saved, self.fresh = checkpoint.step, checkpoint.step, False
 
     def run(self, *, progress: bool) -> None:
@@ -138,6 +147,7 @@ class Trainer:
             model=self.model.state_dict(),
             optimizer=self.optimizer.state_dict(),
             loss=self.loss.state_dict(),
+            precision=self.precision.state_dict(),
         )
         try:
             state.save(self.logger.path)
@@ -159,7 +169,7 @@ class Trainer:
             return
         self.model.freeze(self.phase == "warmup")
         # what is wrapped averages the gradients of the parameters that learned when it was made
-        self.encode = self.processes.wrapped(self.model)
+        self.encode = as_called(self.model, self.processes, self.config.train)
         self.encode.train()
 
     def _one_step(self, bar: Any) -> None:
@@ -172,10 +182,8 @@ class Trainer:
         self._backward(batch)
         clip = self.config.train.gradient_clip
         parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
-        norm = nn.utils.clip_grad_norm_(parameters, float("inf") if clip is None else clip)
-        sound = bool(norm.isfinite())
-        if sound:
-            self.optimizer.step()
+        most = float("inf") if clip is None else clip
+        norm, sound = self.precision.update(self.optimizer, parameters, most)
         self.logger.log_step(
             self.loss.last,
             item_ids=batch.item_ids,
@@ -199,9 +207,9 @@ class Trainer:
         loss, chunks = partial(self._loss_of, batch), batch.chunks(self.config.loss.accumulate_batches)
         inputs = [chunk.inputs(self.processes.device) for chunk in chunks]
         if len(inputs) == 1:
-            loss(*self.encode(*inputs[0])).backward()  # type: ignore[no-untyped-call]
+            self.precision.backward(loss(*self.encode(*inputs[0])))
         else:
-            backward_in_chunks(loss, self.model, self.encode, inputs)
+            backward_in_chunks(loss, self.model, self.encode, inputs, backward=self.precision.backward)
 
     def _loss_of(self, batch: Batch, pictures: torch.Tensor, texts: torch.Tensor) -> torch.Tensor:
         finite = pictures.isfinite().all() & texts.isfinite().all()

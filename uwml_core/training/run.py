@@ -19,8 +19,9 @@ from uwml_core.training.distributed import Processes, processes_of_torchrun
 from uwml_core.training.encoders import build_model
 from uwml_core.training.inputs import corpus_of
 from uwml_core.training.intervention import Intervention
-from uwml_core.training.loop import Trainer, build_optimizer
+from uwml_core.training.loop import Trainer, as_called, build_optimizer
 from uwml_core.training.observer import Bystander, Observer
+from uwml_core.training.precision import Precision
 from uwml_core.training.start import resume_folder, start_from, with_warmup
 from uwml_core.training.stop import StopRequest
 from uwml_core.training.threads import one_thread
@@ -58,7 +59,8 @@ def run_training(
         TrainingStopped: after SIGINT or SIGTERM, once a checkpoint was tried; status ``stopped``.
         OSError: if the logs folder cannot be written.
     """
-    with one_thread(), processes_of_torchrun() as processes:
+    with one_thread(), processes_of_torchrun(device=config.train.device) as processes:
+        precision = Precision(config.train.precision, processes.device)
         run, checkpoint = _earlier(config)
         dataset = intervention.data(load_data(config.data))
         batches = BatchSource(
@@ -75,7 +77,13 @@ def run_training(
             _check_same(config, dataset, checkpoint)
         with StopRequest() as stop, _opened(config, run, checkpoint, run_id, processes) as logger:
             trainer = _trainer(
-                config, dataset, batches=batches, processes=processes, logger=logger, stop=stop
+                config,
+                dataset,
+                batches=batches,
+                processes=processes,
+                precision=precision,
+                logger=logger,
+                stop=stop,
             )
             intervention.trainer(trainer)
             if checkpoint is not None:
@@ -90,12 +98,14 @@ def _trainer(
     *,
     batches: BatchSource,
     processes: Processes,
+    precision: Precision,
     logger: RunLogger,
     stop: StopRequest,
 ) -> Trainer:
     settings = config.model
     model = build_model(settings.kind, settings.dim, config.train.seed, batches.corpus.feature_sizes)
     model.to(processes.device)
+    model.computes_in = precision.computes_in
     start_from(model, config)
     if config.loss.accumulate_batches > 1:
         share_statistics(model)
@@ -106,7 +116,8 @@ def _trainer(
         processes=processes,
         batches=batches,
         model=model,
-        encode=processes.wrapped(model),
+        encode=as_called(model, processes, config.train),
+        precision=precision,
         loss=loss,
         optimizer=build_optimizer(model, loss, config.train),
         logger=logger,

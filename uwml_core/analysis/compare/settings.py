@@ -13,8 +13,11 @@ ADDED_LATER: Mapping[str, Any] = {
     "data.pictures": None,
     "model.image_encoder": None,
     "model.text_encoder": None,
+    "train.compile": False,
+    "train.device": "auto",
     "train.init_from": None,
     "train.pairs_every": 1,
+    "train.precision": "float32",
     "train.warmup_epochs": 0,
 }
 SEED = "train.seed"
