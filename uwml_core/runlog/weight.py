@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -13,8 +14,13 @@ import pyarrow as pa
 
 # Objects of a column or list that are looked at; the others are taken to be like these.
 _LOOKED_AT = 256
-_SMALL = (str, bytes, int, float, type(None))
+_SMALL = frozenset({str, bytes, int, float, bool, type(None)})
 _ARROW = (pa.Table, pa.RecordBatch, pa.ChunkedArray, pa.Array)
+# what an index takes besides its values once something was looked up in it, as a multiple of them
+_LOOK_UP = 2
+
+_Parts: TypeAlias = "list[Any] | None"
+"""Lists of what a value consists of, each of things that are alike; None for an unknown object."""
 
 
 def bytes_of(value: Any) -> int:
@@ -34,51 +40,67 @@ def bytes_of(value: Any) -> int:
 
 
 def _bytes(value: Any, seen: set[int], enter: bool) -> int:
-    if not isinstance(value, _SMALL):
-        if id(value) in seen:
-            return 0
-        seen.add(id(value))
+    kind: Any = type(value)
+    # most values by far, and the only ones that are too many to look into
+    if kind in _SMALL:
+        return sys.getsizeof(value)
+    if id(value) in seen:
+        return 0
+    seen.add(id(value))
+    own, parts = _way(kind)(value)
     # one level only: an object may name its parent, its class or half of a library
-    known = _known_parts(value)
-    if known is None:
-        known, enter = ([list(vars(value).values())] if enter and _plain(value) else []), False
-    return _own(value) + sum(_alike(part, seen, enter) for part in known)
+    if parts is None:
+        parts, enter = ([list(vars(value).values())] if enter and _plain(value) else []), False
+    return own + sum(_alike(part, seen, enter) for part in parts)
 
 
-def _own(value: Any) -> int:
-    if isinstance(value, np.ndarray):
-        return 64 + int(value.nbytes)
-    if isinstance(value, _ARROW):
-        return int(value.get_total_buffer_size())
-    if isinstance(value, pd.Series) and value.dtype != object:
-        return int(value.array.nbytes)
-    return int(value.memory_usage(deep=False)) if isinstance(value, pd.Index) else sys.getsizeof(value, 64)
-
-
-def _known_parts(value: Any) -> list[Any] | None:
-    """Lists of what a value consists of, each list of things that are alike; None for an unknown object."""
-    parts: list[Any] | None = [] if isinstance(value, (*_SMALL, *_ARROW, pd.Index)) else None
-    if isinstance(value, np.ndarray):
-        parts = [value.ravel()] if value.dtype == object else []
-    elif isinstance(value, pd.Series):
-        parts = [[value.to_numpy()]] if value.dtype == object else []
-    elif isinstance(value, pd.DataFrame):
-        parts = [[value.index, *(value.iloc[:, place] for place in range(value.shape[1]))]]
-    elif isinstance(value, Mapping):
-        parts = [list(value), list(value.values())]
-    elif isinstance(value, list | tuple | set | frozenset):
-        parts = [list(value)]
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        parts = [[getattr(value, field.name) for field in dataclasses.fields(value)]]
-    return parts
+def _alike(values: Any, seen: set[int], enter: bool) -> int:
+    """Bytes of all, where there are many as if all were like some of them."""
+    total = len(values)
+    if total <= _LOOKED_AT:
+        return sum([_bytes(value, seen, enter) for value in values])
+    looked_at = values[:: total // _LOOKED_AT]
+    return int(sum([_bytes(value, seen, enter) for value in looked_at]) / len(looked_at) * total)
 
 
 def _plain(value: Any) -> bool:
     return hasattr(value, "__dict__") and not isinstance(value, type) and not callable(value)
 
 
-def _alike(values: Any, seen: set[int], enter: bool) -> int:
-    """Bytes of all, where there are many as if all were like some of them."""
-    total = len(values)
-    looked_at = values[:: max(1, total // _LOOKED_AT)]
-    return int(sum(_bytes(value, seen, enter) for value in looked_at) / max(1, len(looked_at)) * total)
+@lru_cache(maxsize=4096)
+def _way(kind: Any) -> Callable[[Any], tuple[int, _Parts]]:
+    """How values of a type are looked at: their own bytes, and what they consist of."""
+    return next((way for known, way in _WAYS if issubclass(kind, known)), _object)
+
+
+def _array(value: np.ndarray) -> tuple[int, _Parts]:
+    return 64 + int(value.nbytes), [value.ravel()] if value.dtype == object else []
+
+
+def _frame(value: pd.DataFrame) -> tuple[int, _Parts]:
+    columns = [value.iloc[:, place] for place in range(value.shape[1])]
+    return 64 * value.shape[1], [[value.index, *columns]]
+
+
+def _values(value: Any) -> tuple[int, _Parts]:
+    """A series or one of pandas' own arrays."""
+    return (64, [[value.to_numpy()]]) if value.dtype == object else (64 + int(value.nbytes), [])
+
+
+def _object(value: Any) -> tuple[int, _Parts]:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return sys.getsizeof(value, 64), [[getattr(value, field.name) for field in dataclasses.fields(value)]]
+    return sys.getsizeof(value, 64), None
+
+
+_WAYS: tuple[tuple[Any, Callable[[Any], tuple[int, _Parts]]], ...] = (
+    ((*_SMALL,), lambda value: (sys.getsizeof(value), [])),
+    (_ARROW, lambda value: (int(value.get_total_buffer_size()), [])),
+    (np.ndarray, _array),
+    (pd.DataFrame, _frame),
+    (pd.RangeIndex, lambda value: (sys.getsizeof(value, 64), [])),
+    (pd.Index, lambda value: ((1 + _LOOK_UP) * int(value.nbytes), [])),
+    ((pd.Series, pd.api.extensions.ExtensionArray), _values),
+    (Mapping, lambda value: (sys.getsizeof(value), [list(value), list(value.values())])),
+    ((list, tuple, set, frozenset), lambda value: (sys.getsizeof(value), [list(value)])),
+)
