@@ -11,13 +11,15 @@ run = ui.begin_page(
 
 
 def body(run: Run) -> None:
-    theme, (gaps, rest) = ui.current_theme(), ui.gap_measures(run)
-    ui.headline(map_headline(gaps))
+    theme, head = ui.current_theme(), st.container()
     left, right = st.container(key="map-and-item").columns([5, 3], gap="small")
     with left:
         step = ui.moment_player(ui.moments_of(run))
     snapshot = ui.snapshot(run, step)
     modalities = snapshot.named(run.modalities)
+    gaps, rest = ui.gap_measures(run, snapshot)
+    with head:
+        ui.headline(map_headline(gaps, rest))
     with left:
         ui.map_statements(run, snapshot)
     with right, st.container(border=True, key="card-controls", gap="small"):

@@ -270,6 +270,7 @@ def test_headline_says_when_there_is_too_little() -> None:
     lone = snapshot(pair_vectors(5)[0], None)
     assert map_headline(gaps(lone)).startswith("Too little data yet: no snapshot in which an item has both")
     assert map_headline(merge_gaps([])).startswith("Too little data yet")
+    assert map_headline(merge_gaps([]), 3).endswith("is being measured.")
 
 
 def test_blank_group_is_none(items: pd.DataFrame) -> None:

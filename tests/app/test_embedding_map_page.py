@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import streamlit as st
 
 from tests.support.snapshots import log_run, pair_vectors
 from tests.support.synthetic import make_run
@@ -21,7 +22,7 @@ from uwml_core.projection.parameters import ProjectionParameters, chain_keys
 from uwml_core.runlog.projections import find_projection, projection_path, write_projection
 from uwml_core.runlog.reader import open_run
 from uwml_core.runlog.writer import RunLogger
-from uwml_core.ui import map_told, player
+from uwml_core.ui import map_read, map_told, player
 from uwml_core.ui import projection as queue_module
 from uwml_core.ui.projection import Job, ProjectionQueue
 
@@ -247,6 +248,69 @@ def test_large_snapshot_shows_its_points_before_it_is_compared(
         time.sleep(0.05)
     assert "being computed" not in page.text
     assert "trustworthiness" in page.text
+
+
+def test_large_snapshot_is_drawn_before_anything_is_measured(
+    open_page: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(map_read, "AT_ONCE_POINTS", 10)
+    monkeypatch.setattr(map_told, "AT_ONCE_POINTS", 10)
+    judged: list[int] = []
+    monkeypatch.setattr(map_told, "projection_quality", judged.append)
+    measured: list[int] = []
+    monkeypatch.setattr(map_read, "measures_of", noted(measured, map_read.measures_of))
+    log_run(tmp_path, "a", [pair_vectors(20, seed=seed) for seed in range(5)])
+    page = open_page(MAP, tmp_path, run="a")
+    assert not page.failures
+    assert count(page) == 40
+    assert "is being measured" in page.text
+    assert "0 of 5 snapshots measured so far" in page.text
+    assert judged == measured == []
+
+
+def noted(calls: list[int], work: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def act(given: Any) -> Any:
+        calls.append(len(given))
+        return work(given)
+
+    return act
+
+
+def test_measures_of_a_large_run_come_first_and_last_then_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(map_read, "AT_ONCE_POINTS", 10)
+    logged = [pair_vectors(20, seed=seed) for seed in range(5)]
+    path = log_run(tmp_path, "a", logged)
+    last = sorted((path / "snapshots").iterdir())[-1]
+    to_come = last.rename(tmp_path / "to_come")
+    run = open_run(path)
+    shown = map_read.snapshot(run, 30)
+    assert map_read.gap_measures(run, shown)[1] == 4
+    # what the page does two seconds later
+    assert map_read._go_on(run, first=True)
+    gaps, rest = map_read.gap_measures(run, shown)
+    assert (sorted(set(gaps["step"])), rest) == ([0, 30], 2)
+    # a snapshot of a run that grows is measured as it comes
+    to_come.rename(last)
+    grown = open_run(path)
+    gaps, rest = map_read.gap_measures(grown, shown)
+    assert (sorted(set(gaps["step"])), rest) == ([0, 30, 40], 2)
+    while not map_read._go_on(grown, first=False):
+        pass
+    assert map_read.gap_measures(grown, shown)[1] == 0
+
+
+def test_axes_of_large_snapshots_come_from_fewer_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = open_run(log_run(tmp_path, "a", [pair_vectors(20, seed=seed) for seed in range(9)]))
+    for most, few in ((1_000, 6), (160, 4), (10, 3)):
+        monkeypatch.setattr(map_read, "MOST_POINTS", most)
+        st.cache_resource.clear()
+        layout, used, total = map_read.pca_layout(run, [10])
+        assert (used, total) == (few, 9)
+        assert {0, 10, 80} <= set(layout["step"])
 
 
 def test_search_rings_what_it_finds_and_shows_one(opened: Any) -> None:

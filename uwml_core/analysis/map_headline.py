@@ -22,14 +22,17 @@ def epoch_name(step: int, epoch: int | None) -> str:
     return _("epoch {epoch}").format(epoch=int(epoch))
 
 
-def map_headline(gaps: pd.DataFrame) -> str:
+def map_headline(gaps: pd.DataFrame, rest: int = 0) -> str:
     """How the modalities moved from the first snapshot to the last, measured in the original space.
 
     A collapse is named first: where everything lies in one place, pairs are close without any merit.
 
     Args:
         gaps: frame of ``merge_gaps``.
+        rest: snapshots that are still to be measured.
     """
+    if gaps.empty and rest:
+        return _("How far apart the modalities lie, and how that changes, is being measured.")
     return sentences([_collapse(gaps), _movement(gaps)])
 
 

@@ -69,8 +69,13 @@ def snapshots_in(table: pa.Table) -> list[Snapshot]:
 
 def read_snapshot(run: Run, step: int) -> Snapshot | None:
     """The snapshot of a step; None where there is none."""
-    found = snapshots_in(run.table("snapshots", filter=pc.field("step") == step, steps=(step, step)))
-    return found[0] if found else None
+    several = any(part.first < part.last for part in run.parts("snapshots"))
+    # to look through the rows takes a third as long as to read them, and most files hold a single step
+    filter = pc.field("step") == step if several else None
+    rows = run.table("snapshots", filter=filter, steps=(step, step))
+    if filter is None and pc.unique(rows["step"]).to_pylist() != [step]:
+        rows = rows.filter(pc.field("step") == step)
+    return next(_each(rows), None)
 
 
 def snapshot_steps(run: Run) -> list[tuple[int, int | None]]:
@@ -90,8 +95,10 @@ def _epoch_of(rows: pa.Table) -> int | None:
 
 
 def _each(table: pa.Table) -> Iterator[Snapshot]:
-    for step in sorted(pc.unique(table["step"].drop_null()).to_pylist()):
-        yield _snapshot(int(step), table.filter(pc.field("step") == step))
+    steps = sorted(pc.unique(table["step"]).drop_null().to_pylist())
+    for step in steps:
+        alone = len(steps) == 1 and not table["step"].null_count
+        yield _snapshot(int(step), table if alone else table.filter(pc.field("step") == step))
 
 
 def _snapshot(step: int, rows: pa.Table) -> Snapshot:
@@ -127,12 +134,14 @@ def _unit_vectors(column: pa.Array) -> tuple[NDArray[np.float32], NDArray[np.boo
     lengths = pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     dim = int(np.bincount(lengths[lengths > 0]).argmax()) if (lengths > 0).any() else 0
     usable = (lengths == dim) & (dim > 0)
-    vectors = np.zeros((len(lengths), dim), np.float32)
-    flat = column.filter(pa.array(usable)).flatten()
+    flat = (column if usable.all() else column.filter(pa.array(usable))).flatten()
     # the buffer itself: pyarrow would turn half floats into a list of Python numbers where one is null
-    vectors[usable] = flat.to_numpy(zero_copy_only=False).astype(np.float32).reshape(-1, dim or 1)
+    known = flat.to_numpy(zero_copy_only=False).astype(np.float32).reshape(-1, dim or 1)
+    vectors = known if usable.all() else np.zeros((len(lengths), dim), np.float32)
+    if vectors is not known:
+        vectors[usable] = known
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):
-        usable &= np.isfinite(vectors).all(axis=1) & (norms[:, 0] > _SHORTEST)
-    vectors[usable] /= norms[usable]
+        usable &= np.isfinite(norms[:, 0]) & (norms[:, 0] > _SHORTEST)
+    np.divide(vectors, norms, out=vectors, where=usable[:, None])
     return vectors, usable

@@ -15,7 +15,7 @@ from uwml_core.i18n import _, language
 from uwml_core.runlog.reader import Run
 from uwml_core.ui.card import card
 from uwml_core.ui.map_read import snapshots_version
-from uwml_core.ui.text import guide_formulas
+from uwml_core.ui.text import element, guide_formulas, note
 
 HEIGHT = 460
 
@@ -33,6 +33,11 @@ def gap_card(
         theme: colours.
         rest: snapshots that are still to be measured.
     """
+    if gaps.empty and rest:
+        with st.container(border=True, key="card-gap", height=HEIGHT, gap="xsmall"):
+            st.html(element("h2", _("The gap in the original space"), "uw-title"))
+            note(_still(gaps, rest))
+        return
     measured = (str(run.path), snapshots_version(run), tuple(gaps["step"].unique()))
     figure = _figure(measured, step, modalities, language(), theme.base, _gaps=gaps, _theme=theme)
     card(

@@ -27,39 +27,58 @@ from uwml_core.ui.live import REFRESH_S
 from uwml_core.ui.shared import shared
 from uwml_core.ui.text import escape_markdown, note
 
-# The axes of all snapshots are those of some, evenly spread, where a run has more than these: reading each
-# takes a twentieth of a second.
-MOST_SNAPSHOTS = 6
+# The axes of all snapshots are those of some, evenly spread, where a run has more than these, or of large
+# ones, where they have more points: reading 40,000 takes a tenth of a second.
+MOST_SNAPSHOTS, LEAST_SNAPSHOTS, MOST_POINTS = 6, 3, 100_000
+# Comparing all points of a snapshot with all, and measuring the gap, takes a tenth of a second up to here.
+AT_ONCE_POINTS = 5_000
 _TEXTS = ("item_id", "item_key", "group", "captions")
 # For the measures of the gap at the first visit; two of them tell from where to where.
 AT_ONCE_S, AT_LEAST = 0.2, 2
 
 
-def gap_measures(run: Run) -> tuple[pd.DataFrame, int]:
+def gap_measures(run: Run, shown: Snapshot) -> tuple[pd.DataFrame, int]:
     """Measures of the gap of the snapshots that were looked at so far, and how many are still to be.
 
-    Each takes a tenth of a second, so of many only some are measured at once, spread over the run;
-    ``measure_rest`` goes on with the others. Of a growing run only new ones are computed.
+    Each takes a tenth of a second, so of many only some are measured at once, spread over the run, and of
+    large ones none at the first visit; ``measure_rest`` goes on with the others. Of a growing run only new
+    ones are computed.
+
+    Args:
+        run: the run.
+        shown: one of its snapshots, which tells how large they are.
     """
+    at_once = len(shown.item_ids) <= AT_ONCE_POINTS or _done(str(run.path))
     order = spread_order(len(run.parts("snapshots")))
-    return _measured(run, order[:AT_LEAST], math.inf)
+    return _measured(run, order[:AT_LEAST] if at_once else [], math.inf)
 
 
 def measure_rest(run: Run) -> None:
-    """Measure the snapshots that are left, a few every two seconds, then draw the page again."""
+    """Measure the snapshots that are left, a few every two seconds.
+
+    The page is drawn again when there are enough to say something, and when all are there.
+    """
     if not _measured(run, [], 0.0)[1]:
         return
-    drawn = time.monotonic()
+    first, drawn = not _done(str(run.path)), time.monotonic()
 
     @st.fragment(run_every=REFRESH_S)
     def measure() -> None:
         apply_language()
-        order = spread_order(len(run.parts("snapshots")))
         # the first time, as a part of the page, it would only hold the page up
-        if time.monotonic() - drawn > REFRESH_S / 2 and not _measured(run, order, AT_ONCE_S)[1]:
+        if time.monotonic() - drawn > REFRESH_S / 2 and _go_on(run, first=first):
             st.rerun(scope="app")
 
     measure()
+
+
+def _go_on(run: Run, *, first: bool) -> bool:
+    """Measure some more snapshots; whether it is time to draw the page again."""
+    order = spread_order(len(run.parts("snapshots")))
+    if first:
+        _measured(run, order[:AT_LEAST], math.inf)
+        return True
+    return not _measured(run, order, AT_ONCE_S)[1]
 
 
 def _measured(run: Run, order: list[int], seconds: float) -> tuple[pd.DataFrame, int]:
@@ -173,7 +192,10 @@ def _items(
 @shared
 def _axes(path: str, version: Hashable, *, _run: Run) -> tuple[Axes | None, list[int], int]:
     known = [step for step, _epoch in snapshot_steps(_run)]
-    few = [known[place] for place in sorted(spread_order(len(known))[:MOST_SNAPSHOTS])]
+    newest = _snapshot(path, version, known[-1], _run=_run) if known else None
+    fitting = MOST_POINTS // max(1, 0 if newest is None else len(newest.item_ids))
+    most = min(max(fitting, LEAST_SNAPSHOTS), MOST_SNAPSHOTS)
+    few = [known[place] for place in sorted(spread_order(len(known))[:most])]
     found = [shot for step in few if (shot := _snapshot(path, version, step, _run=_run)) is not None]
     return joint_axes(moments(shot.vectors) for shot in found), few, len(known)
 

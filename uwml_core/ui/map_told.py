@@ -19,14 +19,12 @@ from uwml_core.analysis.training import phase_bands
 from uwml_core.i18n import _
 from uwml_core.runlog.reader import Run
 from uwml_core.ui.later import later
-from uwml_core.ui.map_read import snapshot, snapshots_version, texts_of
+from uwml_core.ui.map_read import AT_ONCE_POINTS, snapshot, snapshots_version, texts_of
 from uwml_core.ui.read import steps
 from uwml_core.ui.shared import shared
 
 T = TypeVar("T")
 
-# Comparing all points of a snapshot with all takes a tenth of a second up to here.
-AT_ONCE_POINTS = 5_000
 # Points of a larger one whose neighborhoods are looked at.
 KEPT_PROBES = 2_000
 
@@ -78,7 +76,7 @@ def _judged(
 
     if len(shot.item_ids) <= AT_ONCE_POINTS:
         return _kept(key, _work=work)  # type: ignore[no-any-return]
-    return later(key, work)
+    return later(key, work, after_page=True)
 
 
 def point_weights(run: Run, step: int) -> tuple[pd.DataFrame, str]:
