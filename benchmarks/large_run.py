@@ -26,8 +26,9 @@ from uwml_core.runlog.compactor import MOST_ROWS
 from uwml_core.runlog.joining import ROWS_PER_GROUP
 from uwml_core.runlog.parts import encoding, part_name, write_parquet
 from uwml_core.runlog.reader import Run, open_run
-from uwml_core.runlog.rollups import ROLLUPS, Values, count, joined_values, settled, to_table
+from uwml_core.runlog.rollups import ROLLUPS, Values, count, joined_values, to_table
 from uwml_core.runlog.schema import PAIRS, STEPS, TABLES
+from uwml_core.runlog.settling import settled
 from uwml_core.runlog.writer import Nearest, RunLogger
 from uwml_core.weighting import (
     UWMLConfig,
@@ -125,7 +126,7 @@ def _write_rollup(folder: Path, name: str, stretches: list[Values], last: int) -
     target = folder / rollup.spec.name / part_name(0, 0, last)
     target.parent.mkdir(parents=True, exist_ok=True)
     table = to_table(rollup, joined_values(stretches), DIRECTIONS)
-    write_parquet(settled(rollup, table, DIRECTIONS), target, rollup.spec)
+    write_parquet(settled(rollup, table, DIRECTIONS, ended=True), target, rollup.spec)
 
 
 class Parts:

@@ -123,10 +123,10 @@ def test_a_file_of_enough_rows_is_not_joined_again(tmp_path: Path, monkeypatch: 
     joined: list[tuple[int, int]] = []
     real = compactor.join_parts
 
-    def join(folder: Path, names: Any, *arguments: Any) -> Any:
+    def join(folder: Path, names: Any, *arguments: Any, **options: Any) -> Any:
         if folder.name == "pairs":
             joined.extend((name.first, name.last) for name in names)
-        return real(folder, names, *arguments)
+        return real(folder, names, *arguments, **options)
 
     monkeypatch.setattr(compactor, "join_parts", join)
     with RunLogger(tmp_path, "run", flush_seconds=3600, flush_steps=2) as log:
@@ -210,17 +210,44 @@ def test_small_files_are_joined_at_the_end_of_an_epoch(tmp_path: Path) -> None:
     log.close()
 
 
-def test_rollups_of_past_epochs_become_one_row_each(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("status", "every", "last"),
+    [("finished", 1, 1), ("stopped", 1, 10), ("failed", 1, 10), ("finished", 2, 10)],
+)
+def test_rollups_of_past_epochs_become_one_row_each(
+    tmp_path: Path, status: str, every: int, last: int
+) -> None:
+    log = RunLogger(tmp_path, "run", flush_steps=1, pairs_every=every)
+    for step in range(30):
+        log_batches(log, [step], per_epoch=10)
+        log.flush()
+    log.close(status)
+    run = open_run(tmp_path / "run")
+
+    def spans() -> list[list[int]]:
+        rows = run.frame("rollups/margins")[["epoch", "first_step", "step"]]
+        return rows.drop_duplicates().to_numpy().tolist()
+
+    # before the run has ended, the last epoch keeps its stretches: a resume may begin between them, and
+    # of thinned pairs nobody could count again those that it cuts through
+    assert spans()[:2] == [[0, 0, 9], [1, 10, 19]]
+    assert len(spans()) == 2 + last
+    assert sum(run.rollup("margins")["count"].to_pylist()) == 30 * 16
+    compact_run(run.path)
+    assert len(spans()) == 2 + last
+    if every == 1:
+        assert_rollups_equal_recount(run)
+
+
+def test_resume_inside_the_last_epoch_of_a_run_that_had_ended_counts_it_again(tmp_path: Path) -> None:
     with RunLogger(tmp_path, "run", flush_steps=1) as log:
         for step in range(30):
             log_batches(log, [step], per_epoch=10)
             log.flush()
+    with RunLogger(tmp_path, "run", resume_from_step=26) as log:
+        log_batches(log, range(26, 33), per_epoch=10)
     run = open_run(tmp_path / "run")
-    rows = run.frame("rollups/margins")
-    spans = rows[["epoch", "first_step", "step"]].drop_duplicates().to_numpy().tolist()
-    # the last epoch keeps its stretches, as a resume may begin between them
-    assert spans[:2] == [[0, 0, 9], [1, 10, 19]]
-    assert len(spans) == 12
+    assert sum(run.rollup("margins")["count"].to_pylist()) == 33 * 16
     assert_rollups_equal_recount(run)
 
 

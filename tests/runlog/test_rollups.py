@@ -18,6 +18,8 @@ from tests.support.synthetic import make_run
 from uwml_core.runlog import rollup_log
 from uwml_core.runlog.info import RunInfo
 from uwml_core.runlog.reader import Run, open_run
+from uwml_core.runlog.rollups import ROLLUPS
+from uwml_core.runlog.settling import merged_until
 from uwml_core.runlog.writer import RunLogger
 
 
@@ -245,6 +247,43 @@ def test_a_filter_over_the_keys_gives_some_of_the_rows(tmp_path: Path) -> None:
         assert run.rollup(name, filter=chosen).equals(whole.filter(chosen))
         assert 0 < run.rollup(name, filter=chosen).num_rows < whole.num_rows
     log.close()
+
+
+@pytest.mark.parametrize("name", ["margins", "items"])
+def test_chosen_columns_are_those_of_the_whole_rollup(tmp_path: Path, name: str) -> None:
+    log = RunLogger(tmp_path, "run", flush_steps=5)
+    # a settled window, one in several stretches, and steps that no file counts yet
+    log_batches(log, range(125))
+    log.flush()
+    log_batches(log, range(125, 132))
+    run = Run(log.path)
+    assert eventually(lambda: run.table("steps").num_rows == 132)
+    whole = run.rollup(name)
+    keys = ROLLUPS[name].keys
+    for column in whole.column_names:
+        found = run.rollup(name, columns=[column])
+        assert {*keys, column} <= {*found.column_names}
+        assert found.equals(whole.select(found.column_names))
+        assert run.rollup(name, columns=[]).num_rows == whole.num_rows
+    log.close()
+    with pytest.raises(
+        ValueError, match=r"columns \['first_step'\] are unknown; rollups/.* has epoch, direc"
+    ):
+        run.rollup(name, columns=["first_step"])
+
+
+def test_only_what_is_in_pieces_or_out_of_order_is_merged() -> None:
+    def until(*epochs: int) -> int:
+        rows = {"epoch": np.array(epochs), "direction": np.zeros(len(epochs), int)}
+        return merged_until(ROLLUPS["margins"], rows | {"bin": np.arange(len(epochs)) % 2})
+
+    # two bins an epoch
+    assert until() == 0
+    assert until(0, 0, 1, 1, 2, 2) == 6
+    assert until(0, 0, 1, 1, 1, 1) == 2
+    assert until(0, 0, 3, 3, 1, 1) == 2
+    assert until(1, 1, 2, 2, 0, 0) == 0
+    assert until(0, 0, 1, 1, 2, 2, 1) == 2
 
 
 def test_unknown_rollup_is_named(tmp_path: Path) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -60,14 +61,15 @@ def compact_run(path: str | os.PathLike[str]) -> Compacted:
         OSError: if the folder may not be written.
     """
     folder = local_folder(path, "path").absolute()
-    first, second = RunFile.load(folder).content["directions"]
+    content = RunFile.load(folder).content
+    (first, second), ended = content["directions"], _has_ended(content)
     with ExitStack() as held:
         for name in (LOCK_FILE, *sorted(file.name for file in folder.glob("run.r*.lock"))):
             held.callback(RunLock(folder, name).release)
         remove_leftovers(folder)
         files_before, bytes_before = _measured(folder)
         remove_covered(folder, TABLES)
-        left = [reason for table in COMPACTED for reason in _compact(folder, table, (first, second))]
+        left = [reason for table in COMPACTED for reason in _compact(folder, table, (first, second), ended)]
         files_after, bytes_after = _measured(folder)
     return Compacted(
         files_before=files_before,
@@ -83,11 +85,17 @@ def _measured(folder: Path) -> tuple[int, int]:
     return len(sizes), sum(sizes)
 
 
-def _compact(folder: Path, table: str, directions: tuple[str, str]) -> Iterator[str]:
+def _has_ended(content: Mapping[str, Any]) -> bool:
+    """Whether no resume is to be expected, or it could be counted from the pairs."""
+    thinned = any(segment.get("pairs_every", 1) > 1 for segment in content["segments"])
+    return content["status"] == "finished" and not thinned
+
+
+def _compact(folder: Path, table: str, directions: tuple[str, str], ended: bool) -> Iterator[str]:
     """Join the files of a table; yields what could not be joined and why."""
     for group in _groups(folder, table):
         try:
-            for _ in join_parts(folder / table, group, TABLES[table], directions):
+            for _ in join_parts(folder / table, group, TABLES[table], directions, ended=ended):
                 pass
         except (OSError, pa.ArrowException) as error:
             yield f"{table}: {error}"

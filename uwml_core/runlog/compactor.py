@@ -54,6 +54,7 @@ class Compactor:
         self._files: dict[str, list[_File]] = {table: [] for table in COMPACTED}
         self._task: Generator[None, None, None] | None = None
         self._few = _NONE
+        self._ended = False
 
     def written(self, job: Job) -> None:
         """Take note of a file that was written."""
@@ -85,9 +86,13 @@ class Compactor:
         """Have the youngest files joined, however few they are."""
         self._few = max(self._few, _YOUNGEST)
 
-    def finish(self) -> None:
-        """Have everything joined, however few files there are; nothing is written any more."""
-        self._few = _ALL
+    def finish(self, *, ended: bool) -> None:
+        """Have everything joined, however few files there are; nothing is written any more.
+
+        Args:
+            ended: whether no resume is to be expected, so that rollups need not be told apart for one.
+        """
+        self._few, self._ended = _ALL, ended
 
     def step(self) -> bool:
         """Do a slice; False when there is nothing to do.
@@ -130,7 +135,9 @@ class Compactor:
         names = [file.name for file in group]
         known = {file.name: file.data for file in group if file.data is not None}
         try:
-            rows = yield from join_parts(self._run / table, names, TABLES[table], self._directions, known)
+            rows = yield from join_parts(
+                self._run / table, names, TABLES[table], self._directions, known, ended=self._ended
+            )
         except Exception:
             # once is enough: the command may do it later
             for file in group:

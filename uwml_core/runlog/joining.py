@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from uwml_core.runlog.parts import PartName, encoding, part_name
-from uwml_core.runlog.rollups import ROLLUPS, Directions, settled
+from uwml_core.runlog.rollups import ROLLUPS, Directions
+from uwml_core.runlog.settling import settled
 from uwml_core.runlog.tables import Table
 
 # Wide enough to compress well, narrow enough that a filter by step skips most of a file.
@@ -40,6 +41,8 @@ def join_parts(
     spec: Table,
     directions: Directions,
     known: Mapping[PartName, pa.Table] | None = None,
+    *,
+    ended: bool = False,
 ) -> Generator[None, None, int]:
     """Write one file with the rows of all, then delete them; dying in between does no harm.
 
@@ -49,6 +52,7 @@ def join_parts(
         spec: the table.
         directions: of the run.
         known: rows of some of the files, which need not be read.
+        ended: whether no resume is to be expected, so that rollups need not be told apart for one.
 
     Yields:
         After each row group, and while the disk takes its time.
@@ -71,7 +75,7 @@ def join_parts(
             pa.OSFile(str(temporary), "wb") as sink,
             pq.ParquetWriter(sink, schema, **encoding(spec, schema)) as writer,
         ):
-            for group in _groups(sources, schema, _merge(spec, directions)):
+            for group in _groups(sources, schema, _merge(spec, directions, ended)):
                 writer.write_table(group, row_group_size=2 * ROWS_PER_GROUP)
                 rows += group.num_rows
                 yield
@@ -89,10 +93,10 @@ def join_parts(
     return rows
 
 
-def _merge(spec: Table, directions: Directions) -> Callable[[pa.Table], pa.Table] | None:
+def _merge(spec: Table, directions: Directions, ended: bool) -> Callable[[pa.Table], pa.Table] | None:
     for rollup in ROLLUPS.values():
         if rollup.spec is spec:
-            return lambda table: settled(rollup, table, directions)
+            return lambda table: settled(rollup, table, directions, ended=ended)
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,14 +15,16 @@ from uwml_core.runlog.rollups import (
     PAIR_COLUMNS,
     ROLLUPS,
     Directions,
+    Rollup,
     Values,
     count,
     from_table,
-    is_merged,
     joined_values,
     merged,
+    taken,
     to_table,
 )
+from uwml_core.runlog.settling import merged_until
 from uwml_core.runlog.values import number_column
 
 if TYPE_CHECKING:
@@ -51,7 +53,9 @@ class Recount:
         return count(ROLLUPS[self.rollup], pairs, self.directions, kept)
 
 
-def read_rollup(run: Run, name: str, filter: pc.Expression | None = None) -> pa.Table:
+def read_rollup(
+    run: Run, name: str, filter: pc.Expression | None = None, columns: Sequence[str] | None = None
+) -> pa.Table:
     """Rollup of a whole run: rows that agree in their keys are one.
 
     Steps that no rollup covers (logged by an earlier version, or a moment ago, or cut by a resume inside a
@@ -62,18 +66,20 @@ def read_rollup(run: Run, name: str, filter: pc.Expression | None = None) -> pa.
         run: any run, running or without rollups.
         name: ``margins`` or ``items``.
         filter: pyarrow expression over the keys (epoch, direction, and bin or item_id), pushed down.
+        columns: which ones are needed besides the keys; all when None.
 
     Returns:
-        Columns of the rollup's schema but for ``SPAN_COLUMNS``, sorted by its keys.
+        Columns of the rollup's schema but for ``SPAN_COLUMNS``, sorted by its keys; of those asked for, the
+        keys and what these cannot be added up without.
 
     Raises:
-        ValueError: if the rollup is unknown.
+        ValueError: if the rollup or a column is unknown.
     """
     if name not in ROLLUPS:
         raise ValueError(f"rollup={name!r} is unknown; choose one of {', '.join(ROLLUPS)}")
     rollup, directions = ROLLUPS[name], run.directions
+    kept = _columns(rollup, columns)
     # the rollups first: what is written meanwhile is then counted from the pairs
-    kept = [column.name for column in rollup.spec.columns if column.name not in SPAN_COLUMNS]
     counted, whole = _stretches_and_rows(run, rollup.spec.name, kept, filter)
     recounts = run.map_each(
         "pairs", lambda part: _recount(name, directions, part, counted), columns=PAIR_COLUMNS
@@ -81,9 +87,21 @@ def read_rollup(run: Run, name: str, filter: pc.Expression | None = None) -> pa.
     late = [to_table(rollup, part, directions).select(kept) for part in recounts if len(part["epoch"])]
     tables = [whole, *(table if filter is None else table.filter(filter) for table in late)]
     values = joined_values([from_table(rollup, table, directions) for table in tables])
-    if is_merged(rollup, values):
+    done = merged_until(rollup, values)
+    if done == sum(table.num_rows for table in tables):
         return pa.concat_tables(tables)
-    return to_table(rollup, merged(rollup, values), directions).select(kept)
+    rest = merged(rollup, taken(values, slice(done, None)))
+    whole = joined_values([taken(values, slice(done)), rest])
+    return to_table(rollup, whole, directions).select(kept)
+
+
+def _columns(rollup: Rollup, wanted: Sequence[str] | None) -> list[str]:
+    known = [column.name for column in rollup.spec.columns if column.name not in SPAN_COLUMNS]
+    if wanted is None:
+        return known
+    if unknown := sorted({*wanted} - {*known}):
+        raise ValueError(f"columns {unknown} are unknown; {rollup.spec.name} has {', '.join(known)}")
+    return rollup.columns(wanted)
 
 
 def _stretches_and_rows(

@@ -6,6 +6,7 @@ raw rows gives the same counts and, but for the order of a sum, the same sums.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from uwml_core.runlog import columns
-from uwml_core.runlog.grouping import Groups, as_one, grouped
+from uwml_core.runlog.grouping import Groups, grouped
 from uwml_core.runlog.schema import ITEM_ROLLUPS, MARGIN_ROLLUPS
 from uwml_core.runlog.tables import Table
 from uwml_core.runlog.values import direction_codes, number_column
@@ -47,6 +48,7 @@ class Rollup:
         count: rows of ``pairs`` to values per group, which can be merged.
         merge: values to values per group.
         span: epochs that are counted together.
+        needs: of columns that cannot be merged alone, those that are read with them.
     """
 
     spec: Table
@@ -55,6 +57,13 @@ class Rollup:
     count: Callable[[Values, Groups], Values]
     merge: Callable[[Values, Groups], Values]
     span: int
+    needs: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+
+    def columns(self, wanted: Sequence[str]) -> list[str]:
+        """Columns that have to be read for some, the keys included, in the order of the schema."""
+        chosen = {*self.keys, *wanted}
+        chosen |= {name for column in chosen for name in self.needs.get(column, ())}
+        return [column.name for column in self.spec.columns if column.name in chosen]
 
 
 def _bins(pairs: Values) -> NDArray[np.int64]:
@@ -113,21 +122,27 @@ def _count_items(pairs: Values, groups: Groups) -> Values:
 
 
 def _merge_items(rows: Values, groups: Groups) -> Values:
-    n, weighed = rows["n"], rows["n"] + rows["no_margin_count"] - rows["no_weight_count"]
-    whole, whole_weighed = groups.total(n), groups.total(weighed)
-    mean = groups.total(n * rows["margin_mean"]) / np.maximum(whole, 1)
-    # around the common mean, as a difference of squares would lose the digits of a small spread
-    apart = rows["margin_mean"] - mean[groups.of]
-    squares = groups.total(n * (rows["margin_spread"] ** 2 + apart**2))
-    return {
-        "n": whole,
-        "margin_mean": mean,
-        "margin_min": groups.least(rows["margin_min"]),
-        "margin_spread": np.sqrt(squares / np.maximum(whole, 1)),
-        "weight_mean": groups.total(weighed * rows["weight_mean"]) / np.maximum(whole_weighed, 1),
-        "no_margin_count": groups.total(rows["no_margin_count"]),
-        "no_weight_count": groups.total(rows["no_weight_count"]),
-    }
+    counts = {name: groups.total(rows[name]) for name in _COUNTS if name in rows}
+    n, whole = rows["n"], counts["n"]
+    merged = {**counts}
+    if "margin_min" in rows:
+        merged["margin_min"] = groups.least(rows["margin_min"])
+    if "margin_mean" in rows:
+        mean = groups.total(n * rows["margin_mean"]) / np.maximum(whole, 1)
+        merged["margin_mean"] = mean
+    if "margin_spread" in rows:
+        # around the common mean, as a difference of squares would lose the digits of a small spread
+        apart = rows["margin_mean"] - mean[groups.of]
+        squares = groups.total(n * (rows["margin_spread"] ** 2 + apart**2))
+        merged["margin_spread"] = np.sqrt(squares / np.maximum(whole, 1))
+    if "weight_mean" in rows:
+        weighed = n + rows["no_margin_count"] - rows["no_weight_count"]
+        mean_weight = groups.total(weighed * rows["weight_mean"]) / np.maximum(groups.total(weighed), 1)
+        merged["weight_mean"] = mean_weight
+    return merged
+
+
+_COUNTS = ("n", "no_margin_count", "no_weight_count")
 
 
 MARGINS = Rollup(
@@ -145,6 +160,7 @@ ITEM_STATISTICS = Rollup(
     count=_count_items,
     merge=_merge_items,
     span=WINDOW_EPOCHS,
+    needs={"item_id": ("n",), "margin_spread": ("margin_mean",), "weight_mean": _COUNTS,},
 )
 ROLLUPS: Mapping[str, Rollup] = {
     "margins": MARGINS,
@@ -173,9 +189,9 @@ def pair_values(pairs: pa.Table, directions: Directions, chosen: NDArray[np.intp
     rows["epoch"] = number_column(pairs, "epoch", np.int64, null=NO_EPOCH)
     rows["direction"] = direction_codes(pairs, directions)
     if chosen is not None:
-        rows = _taken(rows, chosen)
+        rows = taken(rows, chosen)
     if rows["direction"].min(initial=0) < 0:
-        rows = _taken(rows, rows["direction"] >= 0)
+        rows = taken(rows, rows["direction"] >= 0)
     return rows
 
 
@@ -199,35 +215,6 @@ def merged(rollup: Rollup, rows: Values, within: NDArray[Any] | None = None) -> 
     return {name: result[name] if name in result else values[groups.shown] for name, values in rows.items()}
 
 
-def is_merged(rollup: Rollup, rows: Values) -> bool:
-    """Whether the rows are sorted by their keys and no two have the same."""
-    keys = [rows[name] for name in rollup.keys]
-    if not len(keys[0]):
-        return True
-    key = as_one(keys)
-    return bool((key[1:] > key[:-1]).all())
-
-
-def settled(rollup: Rollup, table: pa.Table, directions: Directions) -> pa.Table:
-    """Rows of one segment and process with the stretches of each epoch (or window) added up.
-
-    But for the last one: a resume may begin between its stretches. Where it begins earlier, the reader
-    counts the steps in question again from ``pairs``.
-    """
-    rows = from_table(rollup, table, directions)
-    rows = _taken(rows, np.argsort(rows["first_step"], kind="stable"))
-    # neighbouring stretches of one epoch are a run of them
-    starts = np.flatnonzero(np.diff(rows["epoch"], prepend=NO_EPOCH - 1))
-    if len(starts) < 2:
-        return to_table(rollup, rows, directions)
-    past, rest = (_taken(rows, chosen) for chosen in (slice(starts[-1]), slice(starts[-1], None)))
-    sizes = np.diff(starts)
-    past["first_step"] = np.repeat(past["first_step"][starts[:-1]], sizes)
-    past["step"] = np.repeat(np.maximum.reduceat(past["step"], starts[:-1]), sizes)
-    runs = np.repeat(np.arange(len(sizes)), sizes)
-    return to_table(rollup, joined_values([merged(rollup, past, within=runs), rest]), directions)
-
-
 def joined_values(parts: Sequence[Values]) -> Values:
     """Rows of several, one or more, under each other."""
     if len(parts) == 1:
@@ -235,7 +222,8 @@ def joined_values(parts: Sequence[Values]) -> Values:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _taken(rows: Values, chosen: NDArray[Any] | slice) -> Values:
+def taken(rows: Values, chosen: NDArray[Any] | slice) -> Values:
+    """Some of the rows."""
     return {name: values[chosen] for name, values in rows.items()}
 
 
@@ -276,4 +264,4 @@ def from_table(rollup: Rollup, table: pa.Table, directions: Directions) -> Value
             empty = np.inf if field.name == "margin_min" else 0.0
             rows[field.name] = number_column(table, field.name, np.float64, null=empty)
     unknown = rows["direction"] < 0
-    return _taken(rows, ~unknown) if unknown.any() else rows
+    return taken(rows, ~unknown) if unknown.any() else rows

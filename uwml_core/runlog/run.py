@@ -214,9 +214,11 @@ class Run(DescribedRun):
                 _results.put(key, kept)
             yield kept[0]
 
-    def rollup(self, name: str, *, filter: pc.Expression | None = None) -> pa.Table:
+    def rollup(
+        self, name: str, *, columns: Sequence[str] | None = None, filter: pc.Expression | None = None
+    ) -> pa.Table:
         """``margins`` (histograms) or ``items`` (statistics), merged; see ``rollup_reading.read_rollup``."""
-        return read_rollup(self, name, filter)
+        return read_rollup(self, name, filter, columns)
 
     def out_of_reach(self) -> HealthIssue | None:
         """Why something that was asked for is not at hand; None of a local run."""

@@ -96,7 +96,8 @@ class WriterThread(threading.Thread):
         if unwritten:
             self._give_up()
         self._save(status=status)
-        self._compactor.finish()
+        # of thinned pairs nobody could count again what a resume cuts through
+        self._compactor.finish(ended=status == "finished" and not self._maker.thinned)
         while self._join_files():
             pass
         self._compactor.leave_off()

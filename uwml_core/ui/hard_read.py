@@ -25,7 +25,7 @@ from uwml_core.analysis.hard_negatives.rows import (
     rows_of_items,
     windows_until,
 )
-from uwml_core.analysis.hard_negatives.wrong_pairs import ItemStatistics
+from uwml_core.analysis.hard_negatives.wrong_pairs import STATISTICS, ItemStatistics
 from uwml_core.analysis.hard_negatives.wrong_pairs import item_statistics as statistics_of
 from uwml_core.analysis.selection import MOST_READ
 from uwml_core.analysis.text import clauses
@@ -174,7 +174,8 @@ def _pairs(run: Run, chosen: Any, span: tuple[int, int] | None) -> Any:
 @shared
 def _statistics(path: str, version: Hashable, last: int | None, *, _run: Run) -> ItemStatistics:
     # a window that begins later has nothing of what was asked for
-    return statistics_of(_run.rollup("items", filter=epochs_until(last)), _run.directions)
+    rollup = _run.rollup("items", columns=STATISTICS, filter=epochs_until(last))
+    return statistics_of(rollup, _run.directions)
 
 
 @shared

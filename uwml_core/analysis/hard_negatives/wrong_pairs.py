@@ -15,6 +15,8 @@ from uwml_core.i18n import _
 FEWEST_ENCOUNTERS = 3
 # A model that gets less than half of its pairs right cannot tell a wrong pair from a hard one.
 TYPICAL_LIMIT = 0.5
+# what is looked at of the item statistics
+STATISTICS = ("n", "margin_mean")
 
 
 def item_totals(confusions: pd.DataFrame) -> pd.DataFrame:
@@ -132,7 +134,7 @@ def item_statistics(
     """Look through the item statistics of a run that has too many pairs to be read.
 
     Args:
-        rollup: what ``Run.rollup("items")`` gives.
+        rollup: what ``Run.rollup("items")`` gives, with ``STATISTICS`` at least.
         directions: the run's directions.
         fewest: encounters needed in each direction.
     """
