@@ -88,6 +88,15 @@ def test_a_run_logs_every_step_pair_evaluation_and_snapshot(config, small_pairs)
         for split, n in (("train", 240), ("val", 60))
     )
     file = path.parent / "_items" / f"{run.info['data_fingerprint']}.parquet"
+    told = duckdb.sql(
+        f"SELECT step, data FROM '{path}/events/*.parquet' WHERE kind = 'throughput' ORDER BY step"
+    ).fetchall()
+    assert [step for step, _ in told] == [6, 13, 20]
+    usage = json.loads(told[0][1])
+    assert usage["pairs"] == 7 * 32
+    assert usage["pairs_per_second"] == pytest.approx(usage["pairs"] / usage["seconds"])
+    assert usage["peak_memory_bytes"] > 2**26
+    assert usage["peak_gpu_memory_bytes"] is None
     items = duckdb.sql(f"SELECT count(*), count(thumbnail) FROM '{file}'").fetchall()
     assert items == [(300, 300)]
     assert run.info["data_fingerprint"] == load_pairs(small_pairs).fingerprint

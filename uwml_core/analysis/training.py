@@ -28,7 +28,7 @@ QUANTITIES = (
 SERIES_COLUMNS = ["step", "epoch", "direction", "value", "n"]
 _SHARED = ("loss", "learning_rate", "temperature", "gradient_norm", "steepness", "step_time_ms")
 _PER_DIRECTION = ("loss", "gap", "direction_weight", "accuracy", "clamped_share", "ess", "no_negative_count")
-_ROUTINE_EVENTS = ("phase", "checkpoint")
+_ROUTINE_EVENTS = ("phase", "checkpoint", "throughput")
 
 
 def step_columns(directions: tuple[str, str]) -> list[str]:

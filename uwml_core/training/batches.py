@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,7 @@ class Corpus:
         self, dataset: PairDataset, encode_texts: Callable[[Sequence[str]], Floats] | None = None
     ) -> None:
         self.dataset = dataset
+        self._pictures: Callable[[Ints], torch.Tensor] = dataset.inputs
         numbers: dict[str, int] = {}
         flat = [numbers.setdefault(text, len(numbers)) for row in dataset.captions for text in row]
         self._text_numbers = np.array(flat, dtype=np.int64)
@@ -51,11 +53,34 @@ class Corpus:
 
     def pictures(self, rows: Ints) -> torch.Tensor:
         """Pictures of these rows, uint8 [n, 3, S, S], clips [n, frames, 3, S, S], or features [n, D]."""
-        return self.dataset.inputs(rows)
+        return self._pictures(rows)
 
     def texts(self, rows: Ints, captions: Ints) -> Texts:
         """One caption of each row, as ``TextTable.take`` or ``FeatureTable.take`` gives it."""
         return self._table.take(self._text_numbers[self._first[rows] + captions])
+
+    @property
+    def text_count(self) -> int:
+        """How many different texts there are."""
+        return len(self._table)
+
+    def taken(self, numbers: Ints) -> Texts:
+        """Some of the different texts, by number."""
+        return self._table.take(numbers)
+
+    def with_pictures(self, rows: Ints, features: torch.Tensor) -> Self:
+        """The same with features ``[len(rows), W]`` in place of the pictures of these rows."""
+        place = np.full(len(self.dataset), -1)
+        place[rows] = np.arange(len(rows))
+        other = copy.copy(self)
+        other._pictures = lambda wanted: features[torch.from_numpy(place[wanted])]
+        return other
+
+    def with_texts(self, table: FeatureTable) -> Self:
+        """The same with features in place of the texts, in the order of their numbers."""
+        other = copy.copy(self)
+        other._table = table
+        return other
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -97,6 +122,10 @@ class BatchSource:
         rank, processes: which of how many equal parts of each batch to give.
         chunks: in how many equal chunks each process encodes its part.
 
+    Attributes:
+        batch_size: pairs per step, those of all processes.
+        steps_per_epoch: batches of an epoch.
+
     Raises:
         ValueError: if a batch does not divide into that many processes and chunks.
     """
@@ -112,16 +141,22 @@ class BatchSource:
         processes: int = 1,
         chunks: int = 1,
     ) -> None:
-        self.corpus, self._rows, self._batch_size, self._seed = corpus, rows, batch_size, seed
+        self.corpus, self.rows, self._seed = corpus, rows, seed
         self._labels = corpus.dataset.labels[rows]
         self._order = lru_cache(maxsize=1)(self._epoch)
-        whole = min(batch_size, len(rows))
-        _check_divisible(whole, processes, chunks)
-        self.steps_per_epoch = len(rows) // whole
-        self._part = equal_part(whole, rank, processes)
+        self.batch_size = min(batch_size, len(rows))
+        _check_divisible(self.batch_size, processes, chunks)
+        self.steps_per_epoch = len(rows) // self.batch_size
+        self._part = equal_part(self.batch_size, rank, processes)
 
     def _epoch(self, epoch: int) -> Ints:
-        return epoch_batches(self._seed, epoch, self._rows, self._labels, self._batch_size)
+        return epoch_batches(self._seed, epoch, self.rows, self._labels, self.batch_size)
+
+    def over(self, corpus: Corpus) -> Self:
+        """The same batches of another corpus of the same rows."""
+        other = copy.copy(self)
+        other.corpus = corpus
+        return other
 
     def at(self, step: int) -> Batch:
         """The batch of a step, counted from 0 over all epochs, or this process's part of it."""

@@ -44,7 +44,7 @@ class SmallCNN(nn.Module):
         """Embed pictures, or clips as the mean over their frames.
 
         Args:
-            pictures: uint8 [B, 3, S, S] or [B, F, 3, S, S].
+            pictures: uint8 [B, 3, S, S] or [B, F, 3, S, S]; or float32 [B, W], as ``backbone`` gives it.
 
         Returns:
             float32 [B, D], not normalised.
@@ -52,10 +52,17 @@ class SmallCNN(nn.Module):
         if pictures.ndim == 5:
             rows, frames = pictures.shape[:2]
             return self.forward(pictures.flatten(0, 1)).view(rows, frames, -1).mean(dim=1)
-        scaled = pictures.to(torch.float32).div_(127.5).sub_(1.0)
-        features = self.features(scaled.contiguous(memory_format=torch.channels_last))
-        projected: torch.Tensor = self.project(features.flatten(1))
+        projected: torch.Tensor = self.project(pictures if pictures.ndim == 2 else self.backbone(pictures))
         return projected
+
+    def backbone(self, pictures: torch.Tensor) -> torch.Tensor:
+        """What the last linear map takes, float32 [B, W]; of clips the mean over their frames."""
+        if pictures.ndim == 5:
+            rows, frames = pictures.shape[:2]
+            return self.backbone(pictures.flatten(0, 1)).view(rows, frames, -1).mean(dim=1)
+        scaled = pictures.to(torch.float32).div_(127.5).sub_(1.0)
+        features: torch.Tensor = self.features(scaled.contiguous(memory_format=torch.channels_last))
+        return features.flatten(1)
 
 
 def _block(inputs: int, outputs: int, *, kernel: int = 3, stride: int = 1) -> list[nn.Module]:
@@ -76,20 +83,24 @@ class BagOfNgrams(nn.Module):
         nn.init.normal_(self.bag.weight, std=1 / math.sqrt(_TEXT_WIDTH))
         self.project = nn.Linear(_TEXT_WIDTH, dim)
 
-    def forward(self, buckets: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+    def forward(self, *texts: torch.Tensor) -> torch.Tensor:
         """Embed texts given as ``TextTable.take`` returns them.
 
         Args:
-            buckets: int64 [total], features of all texts one after the other.
-            offsets: int64 [B], where each text begins.
+            *texts: buckets int64 [total], features of all texts one after the other, and offsets int64 [B],
+                where each text begins; or float32 [B, W] alone, as ``backbone`` gives it.
 
         Returns:
             float32 [B, D], not normalised.
         """
-        ends = torch.cat([offsets[1:], offsets.new_tensor([len(buckets)])])
-        summed = self.bag(buckets, offsets) / (ends - offsets).sqrt()[:, None]
-        projected: torch.Tensor = self.project(summed)
+        projected: torch.Tensor = self.project(texts[0] if len(texts) == 1 else self.backbone(*texts))
         return projected
+
+    def backbone(self, buckets: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+        """What the last linear map takes, float32 [B, W]."""
+        ends = torch.cat([offsets[1:], offsets.new_tensor([len(buckets)])])
+        summed: torch.Tensor = self.bag(buckets, offsets)
+        return summed / (ends - offsets).sqrt()[:, None]
 
 
 class FeatureProjection(nn.Module):

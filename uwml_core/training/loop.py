@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
@@ -22,10 +23,13 @@ from uwml_core.training.chunks import backward_in_chunks
 from uwml_core.training.config import OptimizationConfig, TrainConfig
 from uwml_core.training.distributed import Processes
 from uwml_core.training.encoders import TwoTower
+from uwml_core.training.frozen import frozen_corpus
 from uwml_core.training.observer import Bystander, Observer
 from uwml_core.training.precision import Precision
+from uwml_core.training.prefetch import PrefetchedBatches
 from uwml_core.training.schedule import learning_rate_at
 from uwml_core.training.stop import AgreedEnd, StopRequest, TrainingStopped
+from uwml_core.training.usage import UsageMeter
 
 
 class NonFiniteLossError(AgreedEnd, ValueError):
@@ -74,7 +78,7 @@ class Trainer:
     config: TrainConfig
     fingerprint: str
     processes: Processes
-    batches: BatchSource
+    batches: BatchSource | PrefetchedBatches
     model: TwoTower
     encode: nn.Module
     loss: UWMLLoss
@@ -86,6 +90,8 @@ class Trainer:
     saved: int | None = None
     fresh: bool = True
     precision: Precision = field(default_factory=Precision)
+    # batches of what the backbones give, while they are frozen
+    _warm: BatchSource | None = field(default=None, init=False)
 
     @property
     def total_steps(self) -> int:
@@ -123,12 +129,28 @@ class Trainer:
             if self.fresh:
                 self._observe(bar, epoch=-1)
             self._stop_if_asked()
+            usage = UsageMeter(self.processes.device)
             while self.step < self.total_steps:
                 self._begin_phase()
                 self._one_step(bar)
+                usage.count(self.batches.batch_size)
                 if self.step % self.batches.steps_per_epoch == 0:
-                    self._observe(bar, epoch=self.step // self.batches.steps_per_epoch - 1)
+                    epoch = self.step // self.batches.steps_per_epoch - 1
+                    self._tell_usage(bar, usage, epoch)
+                    self._observe(bar, epoch=epoch)
+                    usage.begin()
                 self._stop_if_asked()
+
+    def _tell_usage(self, bar: Any, usage: UsageMeter, epoch: int) -> None:
+        """Say and log how fast an epoch was, or the part of it after a resume."""
+        if not self.processes.first:
+            return
+        found = usage.report()
+        said = f"epoch {epoch}: {found.sentence()}"
+        details = {**asdict(found), "pairs_per_second": found.pairs_per_second, "epoch": epoch}
+        self.logger.log_event("throughput", said, step=self.step - 1, **details)
+        if not bar.disable:
+            bar.write(said, file=sys.stderr)
 
     def save(self) -> None:
         """Write a checkpoint, after the steps before it are in the log; a failure is told, not raised."""
@@ -168,13 +190,19 @@ class Trainer:
         if self.model.frozen == (self.phase == "warmup"):
             return
         self.model.freeze(self.phase == "warmup")
+        self._warm = self._frozen_batches() if self.model.frozen else None
         # what is wrapped averages the gradients of the parameters that learned when it was made
         self.encode = as_called(self.model, self.processes, self.config.train)
         self.encode.train()
 
+    def _frozen_batches(self) -> BatchSource:
+        self.model.train()
+        corpus = self.batches.corpus
+        return self.batches.over(frozen_corpus(self.model, corpus, corpus.dataset.rows("train")))
+
     def _one_step(self, bar: Any) -> None:
         began = time.perf_counter()
-        batch = self.batches.at(self.step)
+        batch = (self._warm or self.batches).at(self.step)
         rate = learning_rate_at(self.step, self.total_steps, self.config.train.learning_rate)
         for group in self.optimizer.param_groups:
             group["lr"] = rate

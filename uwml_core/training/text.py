@@ -81,6 +81,9 @@ class FeatureTable:
     def __init__(self, features: npt.NDArray[np.floating[Any]]) -> None:
         self._features = features
 
+    def __len__(self) -> int:
+        return len(self._features)
+
     @property
     def size(self) -> int:
         """Numbers of a feature, D."""
