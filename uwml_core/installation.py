@@ -6,6 +6,7 @@ The build runs this file by itself, before what the package depends on is there:
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 # folder of the package that a built one carries the app in
@@ -21,6 +22,15 @@ def app_folder() -> Path:
     package = Path(__file__).resolve().parent
     carried = package / CARRIED
     return carried if carried.is_dir() else package.parent
+
+
+def child_environment() -> dict[str, str]:
+    """Environment in which a new process finds this package, also where it is a checkout."""
+    checkout = app_folder()
+    if checkout.name == CARRIED:
+        return dict(os.environ)
+    paths = [str(checkout), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
 def sample_logs() -> Path:

@@ -45,3 +45,18 @@ def test_sick_run_lists_its_kinds(capsys: pytest.CaptureFixture[str]) -> None:
 def test_sick_run_refuses_an_unknown_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sick-run", "shuffled", "--root", str(tmp_path)]) == 2
     assert "kind='shuffled' is unknown" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("words", "seconds"), [((), None), (("--alerts",), 10.0)])
+def test_train_has_the_doctor_look_where_asked(
+    words: tuple[str, ...], seconds: float | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[float | None] = []
+
+    def run_training(*_: object, alert_seconds: float | None, **__: object) -> Path:
+        told.append(alert_seconds)
+        return tmp_path
+
+    monkeypatch.setattr("uwml_core.training.run_training", run_training)
+    assert main(["train", *words]) == 0
+    assert told == [seconds]

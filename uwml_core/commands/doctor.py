@@ -5,44 +5,101 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
+import select
+import sys
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from uwml_core.runlog.location import parse_place
+from uwml_core.runlog.location import is_remote, parse_place
 
 if TYPE_CHECKING:
     from uwml_core.analysis.diagnosis.finding import Finding
     from uwml_core.analysis.diagnosis.registry import Diagnosis
+    from uwml_core.runlog.reader import Run
 
 HELP = "say what is wrong with a run's training and what to try; the exit code tells how serious it is"
 EXIT_CODES = {None: 0, "note": 0, "warning": 0, "serious": 1}
 _WIDTH = 100
+# The training goes first.
+_NICENESS = 19
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.epilog = (
         "Exit code: 0 nothing serious, 1 something serious, with --strict a warning too; 2 an error, such as "
-        "a run that cannot be read."
+        "a run that cannot be read. With --follow the findings that were printed count."
     )
     parser.add_argument("run", type=parse_place, metavar="RUN", help="folder of the run, or its URL")
     parser.add_argument("--json", action="store_true", help="as JSON")
     parser.add_argument("--strict", action="store_true", help="a warning makes the exit code 1, too")
+    parser.add_argument(
+        "--follow",
+        action="store_true",
+        help="look again while the run goes on and print each finding when it appears or grows more serious, "
+        "with --json as a line",
+    )
+    parser.add_argument(
+        "--every", type=_seconds, default=10.0, metavar="SECONDS", help="between two looks (default: 10)"
+    )
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < math.inf:
+        raise ValueError(text)
+    return seconds
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the findings, most serious first; returns the exit code."""
+    """Print the findings, most serious first or as they appear; returns the exit code."""
     from uwml_core.analysis.diagnosis.examine import diagnose
     from uwml_core.runlog.reader import open_run
 
+    if args.follow and is_remote(args.run):
+        raise ValueError(f"run={args.run!s} is remote; --follow needs a run in a folder of this machine")
     opened = open_run(args.run)
+    if args.follow:
+        return _exit_code(_follow(opened, args.every, args.json), args.strict)
     found = diagnose(opened)
     print(
         json.dumps(as_json(opened.run_id, found), ensure_ascii=False, indent=1)
         if args.json
         else _text(opened.run_id, found)
     )
-    return 1 if args.strict and found.worst == "warning" else EXIT_CODES[found.worst]
+    return _exit_code(found.worst, args.strict)
+
+
+def _exit_code(worst: str | None, strict: bool) -> int:
+    return 1 if strict and worst == "warning" else EXIT_CODES[worst]
+
+
+def _follow(opened: Run, every_s: float, as_lines: bool) -> str | None:
+    """Print findings as they appear; the highest severity printed."""
+    from uwml_core.analysis.diagnosis.finding import SEVERITIES
+    from uwml_core.analysis.diagnosis.follow import follow
+
+    os.nice(_NICENESS)
+    printed = []
+    try:
+        for finding in follow(opened, lambda: _nobody_reads(every_s)):
+            printed.append(finding.severity)
+            plain = "\n".join([*_paragraphs(finding), ""])
+            line = json.dumps(_plain(finding), ensure_ascii=False) if as_lines else _printable(plain)
+            print(line, flush=True)
+    except BrokenPipeError:
+        # nobody reads any more; the last flush of this process must not fail, too
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return min(printed, key=SEVERITIES.index, default=None)
+
+
+def _nobody_reads(within_s: float) -> bool:
+    """Wait so long; True as soon as the reader of a pipe that is printed into has gone."""
+    poll = select.poll()
+    # no event but an error, which is always told
+    poll.register(sys.stdout.fileno(), 0)
+    return bool(poll.poll(1000.0 * within_s))
 
 
 def as_json(run_id: str, found: Diagnosis) -> dict[str, Any]:
@@ -85,8 +142,11 @@ def _text(run_id: str, found: Diagnosis) -> str:
     lines.append(_fill(f"found nothing: {', '.join(found.silent) or 'no rule'}", "", "  "))
     if found.not_applicable:
         lines.append(_fill(f"could not judge: {', '.join(found.not_applicable)} (--json says why)", "", "  "))
+    return _printable("\n".join(lines))
+
+
+def _printable(text: str) -> str:
     # names of runs are anybody's text: a control character could write over the terminal
-    text = "\n".join(lines)
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 

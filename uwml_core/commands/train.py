@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from uwml_core.training import TrainConfig, TrainingStopped
 
 HELP = "train on pairs and write a run log"
+_ALERT_SECONDS = 10.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--project", action="store_true", help="lay the snapshots out for the embedding map at the end"
     )
+    parser.add_argument(
+        "--alerts",
+        action="store_true",
+        help="look every 10 s what is wrong, as uwml doctor does, and note each new warning as an event",
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
@@ -51,7 +57,12 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError(f"--run-id={args.run_id} names a new run; leave it out to continue one")
     first = processes_of_torchrun().first
     try:
-        path = run_training(config, run_id=args.run_id, progress=not args.quiet)
+        path = run_training(
+            config,
+            run_id=args.run_id,
+            progress=not args.quiet,
+            alert_seconds=_ALERT_SECONDS if args.alerts else None,
+        )
     except TrainingStopped as stopped:
         if first:
             print(f"Stopped after {stopped.step} steps, {_what_is_left(stopped)}", file=sys.stderr)

@@ -33,7 +33,7 @@ class UWMLCallback(Callback):  # type: ignore[misc]
     Args:
         logs: logs folder; None keeps no log.
         loss: name of the attribute that holds the loss, dotted where it lies deeper.
-        run_id, name: as for ``RunLogger``.
+        run_id, name, alert_seconds: as for ``RunLogger``.
 
     Attributes:
         steps: what writes the log; ``steps.log`` takes snapshots and the like, ``steps.path`` is the folder.
@@ -49,8 +49,9 @@ class UWMLCallback(Callback):  # type: ignore[misc]
         loss: str = "loss",
         run_id: str | None = None,
         name: str | None = None,
+        alert_seconds: float | None = None,
     ) -> None:
-        self.steps = StepLog(logs, run_id=run_id, name=name)
+        self.steps = StepLog(logs, run_id=run_id, name=name, alert_seconds=alert_seconds)
         self._attribute = loss
         self._total: int | None = None
         self._logged = 0

@@ -38,7 +38,7 @@ class StepLog:
 
     Args:
         logs: logs folder; None logs nothing.
-        run_id, name: as for ``RunLogger``.
+        run_id, name, alert_seconds: as for ``RunLogger``.
 
     Attributes:
         log: the open ``RunLogger``, for whatever else is to be logged; a ``NullLogger`` before and after.
@@ -47,9 +47,14 @@ class StepLog:
     """
 
     def __init__(
-        self, logs: str | os.PathLike[str] | None, *, run_id: str | None = None, name: str | None = None
+        self,
+        logs: str | os.PathLike[str] | None,
+        *,
+        run_id: str | None = None,
+        name: str | None = None,
+        alert_seconds: float | None = None,
     ) -> None:
-        self._logs, self._name, self._asked = logs, name, run_id
+        self._logs, self._name, self._asked, self._alert_seconds = logs, name, run_id, alert_seconds
         self.run_id = run_id
         self.path: Path | None = None
         self.log: RunLogger | NullLogger = NullLogger()
@@ -115,7 +120,7 @@ class StepLog:
             "total_steps": total_steps,
         }
         if rank == 0:
-            self.log = RunLogger(root, **of_run, world_size=world_size)
+            self.log = RunLogger(root, **of_run, world_size=world_size, alert_seconds=self._alert_seconds)
         if world_size > 1:
             told: list[Any] = [self.log.run_id, of_run["resume_from_step"]]
             distributed.broadcast_object_list(told, src=0)

@@ -34,7 +34,7 @@ class UWMLCallback(TrainerCallback):  # type: ignore[misc]
     Args:
         loss: the ``UWMLLoss``, or a module that holds it.
         logs: logs folder; None keeps no log.
-        run_id, name: as for ``RunLogger``.
+        run_id, name, alert_seconds: as for ``RunLogger``.
 
     Attributes:
         steps: what writes the log; ``steps.log`` takes snapshots and the like, ``steps.path`` is the folder.
@@ -52,9 +52,10 @@ class UWMLCallback(TrainerCallback):  # type: ignore[misc]
         *,
         run_id: str | None = None,
         name: str | None = None,
+        alert_seconds: float | None = None,
     ) -> None:
         self._loss = find_loss(loss)
-        self.steps = StepLog(logs, run_id=run_id, name=name)
+        self.steps = StepLog(logs, run_id=run_id, name=name, alert_seconds=alert_seconds)
         self.resume_from: str | bool | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import atexit
 import warnings
 import weakref
+from contextlib import ExitStack
 
+from uwml_core.runlog.alerts import Alerts
 from uwml_core.runlog.buffer import RecordBuffer
 from uwml_core.runlog.opening import OpenRun
 from uwml_core.runlog.thread import WriterThread
@@ -35,6 +37,7 @@ class Session:
         self.step = opened.first_step - 1
         self._strict = strict
         self._closed = False
+        self._ending = ExitStack()
         self._buffer = RecordBuffer(batch=flush_steps, capacity=4 * flush_steps)
         self._thread = WriterThread(
             self._buffer,
@@ -47,6 +50,11 @@ class Session:
         self.put = self._buffer.put
         self._thread.start()
         _open.add(self)
+
+    def raise_alerts(self, every_s: float) -> None:
+        """Note as events, until the end, what ``uwml doctor`` finds wrong with the run."""
+        alerts = Alerts(self.opened.runfile.folder, tell=self.put, step=lambda: self.step, every_s=every_s)
+        self._ending.callback(alerts.close)
 
     def check(self) -> None:
         """Report a problem of the thread, if there is one.
@@ -75,6 +83,7 @@ class Session:
             return False
         self._closed = True
         _open.discard(self)
+        self._ending.close()
         self._thread.finish(status)
         self.opened.release()
         self._report()

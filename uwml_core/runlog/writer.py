@@ -60,6 +60,8 @@ class RunLogger(SimilarityLog, SnapshotLog):
         rank, world_size: which of how many processes that train together this is. Rank 0 writes the run;
             the others wait for it, then add their share of ``pairs`` and nothing else, so each is given
             its own part of the batch, and what they are told besides is left out.
+        alert_seconds: another process of the lowest priority asks the rules of ``uwml doctor`` that often
+            what is wrong, and a new warning becomes an event of kind ``alert``; None asks nobody.
 
     Raises:
         ValueError: for an unsafe or taken run id, nothing to resume, or ranks that disagree.
@@ -94,7 +96,10 @@ class RunLogger(SimilarityLog, SnapshotLog):
         pairs_every: int = 1,
         rank: int = 0,
         world_size: int = 1,
+        alert_seconds: float | None = None,
     ) -> None:
+        if alert_seconds is not None and not alert_seconds > 0:
+            raise ValueError(f"alert_seconds={alert_seconds!r}: expected more than 0, or None for no alerts")
         if not flush_seconds > 0 or flush_steps < 1:
             raise ValueError(
                 f"flush_seconds={flush_seconds!r} and flush_steps={flush_steps!r}: expected more than 0"
@@ -114,6 +119,8 @@ class RunLogger(SimilarityLog, SnapshotLog):
         self._telemetry_time_ms: float | None = None
         if opened.segment:
             self.log_event("resume", f"resumed at step {opened.first_step}", segment=opened.segment)
+        if alert_seconds is not None and not rank:
+            self._session.raise_alerts(alert_seconds)
 
     def log_step(
         self,

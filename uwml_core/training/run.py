@@ -38,6 +38,7 @@ def run_training(
     run_id: str | None = None,
     progress: bool = True,
     intervention: Intervention = _NOTHING,
+    alert_seconds: float | None = None,
 ) -> Path:
     """Train, log, and return the run's folder.
 
@@ -49,6 +50,7 @@ def run_training(
         run_id: folder name of a new run; made from the time when None.
         progress: show a bar on standard error.
         intervention: what an experiment changes in the data or the trainer.
+        alert_seconds: as for ``RunLogger``.
 
     Returns:
         Folder of the run, whose status is then ``finished``.
@@ -75,7 +77,10 @@ def run_training(
         config = _completed(config, dataset, batches.steps_per_epoch)
         if checkpoint is not None:
             _check_same(config, dataset, checkpoint)
-        with StopRequest() as stop, _opened(config, run, checkpoint, run_id, processes) as logger:
+        with (
+            StopRequest() as stop,
+            _opened(config, run, checkpoint, run_id, processes, alert_seconds=alert_seconds) as logger,
+        ):
             trainer = _trainer(
                 config,
                 dataset,
@@ -220,12 +225,14 @@ def _opened(
     checkpoint: Checkpoint | None,
     run_id: str | None,
     processes: Processes,
+    *,
+    alert_seconds: float | None = None,
 ) -> RunLogger:
     """The log of a new run, or of the one to continue; the first process opens it, the others join."""
     try:
         if not processes.first:
             return _open_log(config, run, checkpoint, processes.told(run_id), processes)
-        logger = _open_log(config, run, checkpoint, run_id, processes)
+        logger = _open_log(config, run, checkpoint, run_id, processes, alert_seconds=alert_seconds)
     except OSError as error:
         where = f"run.root={config.run.root!r}" if run is None else f"train.resume={config.train.resume!r}"
         raise OSError(
@@ -242,12 +249,15 @@ def _open_log(
     checkpoint: Checkpoint | None,
     run_id: str | None,
     processes: Processes,
+    *,
+    alert_seconds: float | None = None,
 ) -> RunLogger:
     shared: dict[str, Any] = {
         "modalities": config.loss.modalities,
         "pairs_every": config.train.pairs_every,
         "rank": processes.rank,
         "world_size": processes.size,
+        "alert_seconds": alert_seconds,
     }
     if run is not None and checkpoint is not None:
         return RunLogger(run.parent, run.name, resume_from_step=checkpoint.step, **shared)

@@ -8,7 +8,6 @@ trains on to its end.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -19,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from uwml_core.installation import CARRIED, app_folder
+from uwml_core.installation import child_environment
 
 _PREFIX = "uwml: error: "
 
@@ -140,16 +139,11 @@ def train_command(run_id: str, options: Sequence[str]) -> list[str]:
 
 
 def _spawn(command: list[str], errors: IO[bytes]) -> subprocess.Popen[bytes]:
-    environment = dict(os.environ)
-    checkout = app_folder()
-    if checkout.name != CARRIED:
-        paths = [str(checkout), os.environ.get("PYTHONPATH", "")]
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     # the folder of the server, which paths of data are relative to
     return subprocess.Popen(
         command,
         cwd=Path.cwd(),
-        env=environment,
+        env=child_environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=errors,

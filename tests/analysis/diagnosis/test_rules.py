@@ -115,7 +115,13 @@ def test_an_empty_run_is_judged_by_no_rule_that_finds_something(tmp_path: Path) 
 def test_non_finite_loss_names_its_first_step() -> None:
     loss = np.ones(50)
     loss[[20, 22]] = np.nan
-    events = pd.DataFrame({"kind": ["checkpoint"], "step": [10]})
+    events = pd.DataFrame(
+        {
+            "kind": ["checkpoint", "non_finite", "non_finite"],
+            "level": ["info", "error", "info"],
+            "step": [10, 20, 23],
+        }
+    )
     (finding,) = ask(BY_NAME["non_finite"], frames(steps=steps(50, loss=loss), events=events))
     assert finding.number("first_step").value == 20
     assert finding.number("steps").value == 2

@@ -23,6 +23,7 @@ class Rule:
         tables: tables whose rows it reads; unchanged tables mean an unchanged result.
         needs: columns without which it cannot judge, as ``table.column``; ``_d`` stands for one direction.
         check: pure function of the frames; empty where nothing is wrong.
+        early: whether it holds from the first step on; False where training begins like that and gets better.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Rule:
     tables: tuple[str, ...]
     needs: tuple[str, ...] = ()
     check: Callable[[Frames], Sequence[Finding]]
+    early: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -53,3 +53,5 @@ CHANCE_FACTOR = 3.0
 UNSTABLE_LIMIT, UNSTABLE_CERTAIN = 5.0, 20.0
 # The gradient of a healthy run falls to a tenth; with it falls the loss.
 VANISHED, STUCK_LOSS = 0.04, 0.4
+# Warm-up of the learning rate is rarely longer; by then healthy embeddings have moved apart.
+BEGINNING, FIRST_STEPS = 0.05, 200

@@ -91,4 +91,5 @@ COLLAPSE = Rule(
     tables=("steps", "pairs"),
     needs=("steps.loss", "pairs.positive_similarity", "pairs.negative_similarity"),
     check=check,
+    early=False,
 )

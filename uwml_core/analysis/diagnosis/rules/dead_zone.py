@@ -51,4 +51,5 @@ DEAD_ZONE = Rule(
     tables=("steps",),
     needs=("steps.dead_share_d",),
     check=check,
+    early=False,
 )

@@ -158,6 +158,7 @@ NOT_LEARNING = Rule(
     tables=("steps", "pairs"),
     needs=("steps.accuracy_d", "steps.negatives_per_anchor"),
     check=check_learning,
+    early=False,
 )
 UNSTABLE = Rule(
     name="unstable",

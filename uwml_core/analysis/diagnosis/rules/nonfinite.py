@@ -65,7 +65,9 @@ def _broken(frames: Frames) -> np.ndarray:
 
 def _events(frames: Frames) -> np.ndarray:
     events = frames.events
-    rows = events[(events["kind"] == "non_finite") & events["step"].notna()]
+    # one of level info tells that the numbers are finite again
+    bad = (events["kind"] == "non_finite") & (events["level"] != "info")
+    rows = events[bad & events["step"].notna()]
     return np.sort(rows["step"].to_numpy(dtype=np.int64))
 
 

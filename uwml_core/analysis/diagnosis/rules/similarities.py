@@ -99,4 +99,5 @@ TIES = Rule(
     tables=("evals",),
     needs=("evals.tied_share",),
     check=check_ties,
+    early=False,
 )

@@ -126,4 +126,5 @@ EASY_NEGATIVES = Rule(
     tables=("steps", "pairs"),
     needs=("steps.temperature", "pairs.pair_loss", "pairs.weight"),
     check=check_easy,
+    early=False,
 )
