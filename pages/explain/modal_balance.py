@@ -2,15 +2,30 @@ import streamlit as st
 
 from uwml_core import ui
 from uwml_core.analysis.loss_settings import loss_unit
-from uwml_core.analysis.modal_balance import balance_headline, lag_mark, updates_note
+from uwml_core.analysis.modal_balance import Balance, balance_headline, lag_mark, updates_note
 from uwml_core.analysis.training import phase_bands
 from uwml_core.figures import modal_balance as figures
 from uwml_core.i18n import _
 from uwml_core.runlog.reader import Run
+from uwml_core.weighting import UWMLConfig
 
 run = ui.begin_page(
     _("Modal balance"), _("Which direction lags, and is the controller calm?"), needs=("steps",)
 )
+
+
+def details(run: Run, balance: Balance, after: UWMLConfig, zoom: ui.StepZoom) -> None:
+    lines, unit = balance.contributions, loss_unit(ui.loss_in_use(run))
+    left, right = st.columns([5, 3], gap="small")
+    with left:
+        ui.balance_table(balance.summary)
+        figure = figures.contributions_figure(
+            lines.frame, ui.current_theme(), directions=run.directions, unit=unit, height=320
+        )
+        title, note = _("Contributions to the loss"), lines.note
+        ui.card(title, figure, lines.frame, note, key="contributions", height=320, zoom=zoom)
+    with right:
+        ui.recipe_card(after, ui.BALANCE_CONTROLS.names)
 
 
 def body(run: Run) -> None:
@@ -18,13 +33,13 @@ def body(run: Run) -> None:
     if lag.first_step is None:
         ui.missing_gaps(run)
         return
-    top = st.container()
+    top, zoom = st.container(), ui.step_zoom(run)
     left, right = st.columns([5, 3], gap="small")
     with right, st.container(border=True, key="card-controls"):
         before, after = ui.balance_controls(ui.loss_in_use(run), run.run_id)
         ui.train_with_these(run, before, after)
 
-    balance = ui.balance(run, before, after)
+    balance = ui.balance(run, before, after, zoom)
     with top:
         ui.headline(balance_headline(lag, balance, after, directions))
     with left:
@@ -40,20 +55,10 @@ def body(run: Run) -> None:
             updates_note(balance.updates),
             ui.controller_validity(run).reason,
         )
-        ui.card(_("Gaps and direction weights"), figure, lines.frame, *notes, key="balance", height=430)
+        title = _("Gaps and direction weights")
+        ui.card(title, figure, lines.frame, *notes, key="balance", height=430, zoom=zoom)
 
-    left, right = st.columns([5, 3], gap="small")
-    with left:
-        ui.balance_table(balance.summary)
-        lines = balance.contributions
-        figure = figures.contributions_figure(
-            lines.frame, theme, directions=directions, unit=loss_unit(ui.loss_in_use(run)), height=320
-        )
-        ui.card(
-            _("Contributions to the loss"), figure, lines.frame, lines.note, key="contributions", height=320
-        )
-    with right:
-        ui.recipe_card(after, ui.BALANCE_CONTROLS.names)
+    details(run, balance, after, zoom)
 
 
 ui.follow(run, body)

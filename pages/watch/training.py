@@ -3,7 +3,7 @@ import streamlit as st
 from uwml_core import ui
 from uwml_core.analysis import training as analysis
 from uwml_core.analysis.loss_settings import loss_unit
-from uwml_core.analysis.training_summary import training_headline, training_summary
+from uwml_core.analysis.training_summary import best_retrieval, training_headline, training_summary
 from uwml_core.figures import training as figures
 from uwml_core.i18n import _
 from uwml_core.runlog.reader import Run
@@ -18,29 +18,31 @@ def body(run: Run) -> None:
     loss = ui.loss_in_use(run)
     unit_of_loss = loss_unit(loss)
     steps, evals = ui.steps(run), ui.evals(run)
-    ui.headline(ui.kept(run, "headline", training_headline, steps, evals, directions))
-    summary = ui.kept(run, "summary", training_summary, steps, evals, directions)
+    best = ui.kept_of(run, "evals", "best", best_retrieval, evals, directions)
+    summary = ui.kept(run, "summary", training_summary, steps, evals, directions, best=best)
+    ui.headline(ui.kept(run, "headline", training_headline, steps, evals, directions, summary=summary))
     ui.training_numbers(summary, directions, unit_of_loss)
 
-    bands = ui.kept(run, "bands", analysis.phase_bands, steps)
+    zoom, bands = ui.step_zoom(run), ui.kept(run, "bands", analysis.phase_bands, steps)
     marks = ui.kept(run, "marks", analysis.event_marks, ui.events(run))
     left, right = st.columns([3, 2], gap="small")
     with left:
-        view = ui.kept(run, "loss", analysis.series_view, steps, directions, "loss")
-        smooth = ui.kept(run, "loss mean", analysis.series_view, steps, directions, "loss", smooth=True)
+        view = ui.step_series(run, steps, "loss", zoom)
+        smooth = ui.step_series(run, steps, "loss", zoom, smooth=True)
         lines = ui.kept(run, "lines", analysis.reference_lines, loss, steps)
         pinned = ui.step_notes(run)
         figure = ui.kept(
-            run, ("loss figure", pinned.to_json()), figures.loss_figure, view.frame, bands, marks, lines,
-            theme, directions=directions, smooth=smooth.frame, pinned=pinned, height=340,
+            run, ("loss figure", zoom.text, pinned.to_json()), figures.loss_figure, view.frame, bands, marks,
+            lines, theme, directions=directions, smooth=smooth.frame, pinned=pinned, height=340,
         )  # fmt: skip
         title = _("Loss and its parts")
-        ui.card(title, figure, view.frame, view.note, key="loss", unit=unit_of_loss, height=340)
+        ui.card(title, figure, view.frame, view.note, key="loss", unit=unit_of_loss, height=340, zoom=zoom)
     with right:
-        curves = ui.kept(run, "recall", analysis.retrieval_curves, evals)
-        figure = ui.kept(
-            run, "recall figure", figures.retrieval_figure, curves, theme, directions=directions, height=340
-        )
+        curves = ui.kept_of(run, "evals", "recall", analysis.retrieval_curves, evals)
+        figure = ui.kept_of(
+            run, "evals", "recall figure", figures.retrieval_figure, curves, theme, directions=directions,
+            height=340,
+        )  # fmt: skip
         ui.card(
             _("Recall on val"), figure, curves, ui.queries_note(curves), key="recall", unit="%", height=340
         )
@@ -48,12 +50,12 @@ def body(run: Run) -> None:
     for column, quantity in zip(st.columns(3, gap="small") + st.columns(3, gap="small"), SMALL, strict=True):
         with column:
             title, unit = analysis.quantity_label(quantity)
-            view = ui.kept(run, quantity, analysis.series_view, steps, directions, quantity)
+            view = ui.step_series(run, steps, quantity, zoom)
             figure = ui.kept(
-                run, f"{quantity} figure", figures.line_figure, view.frame, title="", unit="", theme=theme,
-                directions=directions, bands=bands, marks=marks, height=190,
+                run, (f"{quantity} figure", zoom.text), figures.line_figure, view.frame, title="", unit="",
+                theme=theme, directions=directions, bands=bands, marks=marks, height=190,
             )  # fmt: skip
-            ui.card(title, figure, view.frame, view.note, key=quantity, unit=unit, height=190)
+            ui.card(title, figure, view.frame, view.note, key=quantity, unit=unit, height=190, zoom=zoom)
 
 
 ui.follow(run, body)

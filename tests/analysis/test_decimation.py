@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from uwml_core.analysis.decimation import decimate, decimate_series
+from uwml_core.analysis.decimation import decimate, decimate_series, zoom, zoom_series
 
 
 @pytest.mark.parametrize("length", [20_000, 1_000_000])
@@ -104,3 +104,63 @@ def test_empty_series_gives_an_empty_view():
     view = decimate_series(series({-1: np.empty(0)}))
     assert (view.shown, view.total, view.nonfinite, len(view.frame)) == (0, 0, 0, 0)
     assert view.note == "0 of 0 points"
+
+
+def noisy_series(steps=5_000):
+    random = np.random.default_rng(4)
+    values = random.normal(size=2 * steps)
+    values[[700, 4_321]] = np.nan, 99.0
+    codes = np.repeat([-1, 1], steps)
+    direction = pd.Categorical.from_codes(codes, categories=["i2t", "t2i"])
+    return pd.DataFrame({"step": np.tile(np.arange(steps), 2), "direction": direction, "value": values})
+
+
+def test_zoomed_series_holds_every_row_of_the_range_and_the_rest_as_it_was():
+    series = noisy_series()
+    whole = decimate_series(series, max_points=100)
+    within = (600.0, 679.5)
+    view = zoom_series(whole, series[series["step"].between(*within)], within, max_points=100)
+    for code in (-1, 1):
+        found = view.frame[view.frame["direction"].cat.codes == code]
+        assert found["step"].is_monotonic_increasing
+        near = found[found["step"].between(*within)]
+        rows = series[series["direction"].cat.codes == code]
+        assert near["step"].tolist() == list(range(600, 680))
+        assert near["value"].tolist() == rows["value"].iloc[600:680].tolist()
+        before = whole.frame[whole.frame["direction"].cat.codes == code]
+        around = [frame[~frame["step"].between(*within)]["value"].tolist() for frame in (found, before)]
+        np.testing.assert_array_equal(*around)
+    assert view.note == "160 of 160 points in steps 600 to 679"
+
+
+def test_zoomed_series_is_thinned_within_a_long_range_and_counts_what_is_not_finite():
+    series = noisy_series()
+    within = (500.0, 4_500.0)
+    part = series[series["step"].between(*within)]
+    view = zoom_series(decimate_series(series, max_points=100), part, within, max_points=100)
+    shown = view.frame[view.frame["step"].between(*within)]
+    assert 100 < np.isfinite(shown["value"]).sum() == view.shown <= 200
+    assert {700, 4_321} <= set(shown["step"])
+    assert view.note.startswith(f"{view.shown} of 8,002 points in steps 500 to 4,500")
+    assert "1 value is not finite" in view.note
+
+
+@pytest.mark.parametrize("within", [(-5.0, -1.0), (10_000.0, 20_000.0), (100.2, 100.8)])
+def test_range_without_a_step_leaves_the_series_as_it_was(within):
+    series = noisy_series()
+    whole = decimate_series(series, max_points=100)
+    view = zoom_series(whole, series[series["step"].between(*within)], within)
+    pd.testing.assert_frame_equal(view.frame, whole.frame)
+    assert (view.shown, view.total) == (0, 0)
+
+
+def test_zoom_of_rows_is_that_of_the_part_alone():
+    x, y = np.arange(1_000) * 3, np.random.default_rng(5).normal(size=1_000)
+    y[[20, 500]] = np.nan
+    found = zoom(x, y, decimate(x, y, 20), (300.0, 2_000.0), 40)
+    part = slice(100, 667)
+    alone = decimate(x[part], y[part], 40)
+    inner = found.kept[(found.kept >= 100) & (found.kept < 667)]
+    assert inner.tolist() == (100 + alone.kept).tolist()
+    assert found.nonfinite.tolist() == [20, 500]
+    assert (found.total, found.nonfinite_total) == (567, 1)

@@ -13,8 +13,10 @@ from uwml_core.analysis.lag import find_lag
 from uwml_core.analysis.modal_balance import (
     CONTROLLER_PARAMETERS,
     balance_headline,
+    balance_in_use,
     lag_mark,
     modal_balance,
+    try_controller,
     updates_note,
 )
 from uwml_core.runlog.reader import open_run
@@ -168,6 +170,29 @@ def test_long_runs_are_thinned_and_say_so():
     assert len(balance.updates) == n - 1
     assert balance.updates["shown"].sum() <= 200
     assert updates_note(balance.updates) == "200 of 4,999 updates marked"
+
+
+def test_range_of_a_long_run_is_drawn_step_by_step():
+    n, random = 5000, np.random.default_rng(0)
+    gap = random.normal(0.1, 0.01, (n, 2))
+    gap[2_050, 1] = np.nan
+    steps = steps_frame(gap_i2t=gap[:, 0], gap_t2i=gap[:, 1])
+    tried = dataclasses.replace(IN_USE, update_every=1)
+    in_use = balance_in_use(steps, IN_USE, DIRECTIONS, max_points=100)
+    whole, balance = try_controller(in_use, tried), try_controller(in_use, tried, (2_000.0, 2_079.0))
+    every = modal_balance(steps, IN_USE, tried, DIRECTIONS, max_points=n)
+    for quantity, name in (("gap", "raw"), ("weight", "before"), ("weight", "after"), ("gap", "after")):
+        rows, around, known = (line(each, quantity, name, "t2i") for each in (balance, whole, every))
+        inner = rows[rows["step"].between(2_000, 2_079)]
+        assert inner["step"].tolist() == list(range(2_000, 2_080))
+        expected = known[known["step"].between(2_000, 2_079)]
+        np.testing.assert_array_equal(inner[["value", "n"]], expected[["value", "n"]])
+        outer, before = (f[~f["step"].between(2_000, 2_079)] for f in (rows, around))
+        assert outer["step"].tolist() == before["step"].tolist()
+    assert balance.lines.note.startswith("639 of 640 points in steps 2,000 to 2,079; 1 value is not finite")
+    updates = balance.updates[balance.updates["step"].between(2_000, 2_079)]
+    assert updates["shown"].all()
+    pd.testing.assert_frame_equal(balance.summary, whole.summary)
 
 
 def test_weights_that_were_not_logged_are_those_of_the_parameters_in_use():

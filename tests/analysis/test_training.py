@@ -10,8 +10,10 @@ from uwml_core.analysis.training import (
     reference_lines,
     retrieval_curves,
     rolling_mean,
+    series_view,
     step_columns,
     step_series,
+    zoomed_view,
 )
 from uwml_core.weighting import UWMLConfig
 
@@ -193,3 +195,30 @@ def test_no_reference_without_a_known_loss_or_without_steps():
     assert reference_lines(None, steps(negatives_per_anchor=[3.0])).empty
     assert reference_lines(UWMLConfig(), steps(negatives_per_anchor=[np.nan])).empty
     assert reference_lines(UWMLConfig(), steps(negatives_per_anchor=np.empty(0))).empty
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+def test_zoomed_quantity_is_the_whole_series_within_the_range(smooth):
+    count, random = 30_000, np.random.default_rng(3)
+    logged = {f"loss{suffix}": random.normal(size=count) for suffix in ("", "_i2t", "_t2i")}
+    # one direction is missing in all of the range
+    logged["loss_t2i"][9_000:13_000] = np.nan
+    frame = steps(step=np.arange(count), **logged)
+    view = series_view(frame, DIRECTIONS, "loss", smooth=smooth)
+    within = (10_000.0, 10_400.0)
+    found = zoomed_view(frame, DIRECTIONS, "loss", view, within, smooth=smooth).frame
+    whole = step_series(frame, DIRECTIONS, "loss")
+    whole = rolling_mean(whole) if smooth else whole
+    for part in (found, whole):
+        part["name"] = part["direction"].astype(object).fillna("total")
+    expected, shown = (f[f["step"].between(*within)].sort_values(["name", "step"]) for f in (whole, found))
+    assert len(shown) == 3 * 401
+    assert shown["name"].tolist() == expected["name"].tolist()
+    assert shown["step"].tolist() == expected["step"].tolist()
+    np.testing.assert_allclose(shown["value"], expected["value"], rtol=1e-9, atol=1e-12)
+
+
+def test_zoom_into_a_quantity_that_was_never_logged_is_empty():
+    frame = steps(step=np.arange(100), loss=np.ones(100))
+    view = series_view(frame, DIRECTIONS, "temperature", smooth=True)
+    assert zoomed_view(frame, DIRECTIONS, "temperature", view, (3.0, 9.0), smooth=True).frame.empty

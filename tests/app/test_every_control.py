@@ -109,6 +109,11 @@ VIEWS: Mapping[str, View] = {
             "live": Move(False, (), "false"),
         },
     ),
+    "training, zoomed": View(
+        "pages/watch/training.py",
+        {"all-steps": Elsewhere("tests/browser/test_zoom.py")},
+        asks={"steps": "3..9"},
+    ),
     "weight curve": View(
         "pages/explain/weight_curve.py",
         {

@@ -8,16 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from tests.support.synthetic import make_run
-from uwml_core.runlog.parts import part_name, write_parquet
-from uwml_core.runlog.schema import STEPS, schema
+from tests.support.written_steps import write_steps
 
 TRAINING = "pages/watch/training.py"
-SPIKES, PER_PART, MOST_POINTS = 100, 250_000, 2_000
-DIRECTIONS = ("i2t", "t2i")
+SPIKES, MOST_POINTS = 100, 2_000
 # quantity, the title of its chart, what the page multiplies it with
 DRAWN = (
     ("loss", "Loss and its parts", 1.0),
@@ -38,19 +35,6 @@ def long_run(folder: Path, steps: int) -> tuple[np.ndarray, np.ndarray]:
     columns = {name: values[k] for k, (name, _title, _factor) in enumerate(DRAWN)}
     write_steps(path, {"step": np.arange(steps), "batch_size": np.full(steps, 64), **columns})
     return spikes, values
-
-
-def write_steps(path: Path, columns: dict[str, np.ndarray]) -> None:
-    types = schema("steps", DIRECTIONS)
-    fields = [types.field(name) for name in columns]
-    table = pa.table(
-        [pa.array(values).cast(field.type) for field, values in zip(fields, columns.values(), strict=True)],
-        schema=pa.schema(fields, metadata=types.metadata),
-    )
-    (path / "steps").mkdir(exist_ok=True)
-    for first in range(0, table.num_rows, PER_PART):
-        part = table.slice(first, PER_PART)
-        write_parquet(part, path / "steps" / part_name(0, first, first + part.num_rows - 1), STEPS)
 
 
 def numbers(values: Any) -> np.ndarray:

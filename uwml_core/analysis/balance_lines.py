@@ -9,10 +9,7 @@ import numpy as np
 import pandas as pd
 
 from uwml_core.analysis.controller_log import ControllerLog, window_means
-from uwml_core.analysis.decimation import decimate
-from uwml_core.analysis.nonfinite import marked
-from uwml_core.analysis.text import clauses
-from uwml_core.i18n import _
+from uwml_core.analysis.decimation import Decimation, decimate, inside, points_note, zoom
 from uwml_core.weighting import DirectionController, UWMLConfig
 
 QUANTITIES = ("gap", "weight", "contribution", "share")
@@ -37,20 +34,17 @@ class Lines:
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """A quantity of both directions, decimated to what is drawn.
+    """A quantity of both directions, and which of its points are drawn.
 
     Attributes:
-        values: before decimation, ``[n, 2]``.
-        points: of each direction that has any: position of the direction, steps, epochs, values and what
-            they rest on.
-        shown, total, broken: points that are drawn, that there are, and that are not finite.
+        values: of all steps, ``[n, 2]``.
+        n: what each step's values rest on, ``[n]``.
+        kept: rows to draw of each direction that has any values, by its position.
     """
 
     values: np.ndarray
-    points: tuple[tuple[np.ndarray, ...], ...]
-    shown: int
-    total: int
-    broken: int
+    n: np.ndarray
+    kept: dict[int, Decimation]
 
 
 def drawn(log: ControllerLog, values: np.ndarray, n: np.ndarray, max_points: int) -> Drawn:
@@ -62,16 +56,37 @@ def drawn(log: ControllerLog, values: np.ndarray, n: np.ndarray, max_points: int
         n: what each value rests on, ``[n]``.
         max_points: most points per direction.
     """
-    points, shown, total, broken = [], 0, 0, 0
-    for code, value in enumerate(np.ascontiguousarray(values.T)):
-        if np.isnan(value).all():
-            continue
-        kept = decimate(log.step, value, max_points)
-        rows = np.sort(np.concatenate([kept.kept, kept.nonfinite]))
-        points.append((np.full(len(rows), code), log.step[rows], log.epoch[rows], value[rows], n[rows]))
-        shown, total = shown + len(kept.kept), total + kept.total
-        broken += kept.nonfinite_total
-    return Drawn(values, tuple(points), shown, total, broken)
+    columns = enumerate(np.ascontiguousarray(values.T))
+    kept = {
+        code: decimate(log.step, value, max_points) for code, value in columns if not np.isnan(value).all()
+    }
+    return Drawn(values, n, kept)
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """What part of a run's steps is looked at, by lines of both directions.
+
+    Attributes:
+        log: the logged steps.
+        directions: the run's directions.
+        within: first and last step to draw more finely, None for all alike.
+        max_points: most points per line, within that range.
+    """
+
+    log: ControllerLog
+    directions: tuple[str, str]
+    within: tuple[float, float] | None
+    max_points: int
+
+    def of(self, what: Drawn) -> dict[int, Decimation]:
+        """Rows to draw of a quantity, by the position of the direction."""
+        if self.within is None:
+            return what.kept
+        return {
+            code: zoom(self.log.step, what.values[:, code], whole, self.within, self.max_points)
+            for code, whole in what.kept.items()
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,16 +124,16 @@ def side(
     )
 
 
-def gap_and_weight_lines(raw: Drawn, before: Side, after: Side, directions: tuple[str, str]) -> Lines:
+def gap_and_weight_lines(raw: Drawn, before: Side, after: Side, view: View) -> Lines:
     """Gap of each step and over both windows, and the weights, of both directions."""
     lines = [("gap", "raw", raw), *_both("gap", before.gap, after.gap)]
-    return _lines([*lines, *_both("weight", before.weight, after.weight)], directions)
+    return _lines([*lines, *_both("weight", before.weight, after.weight)], view)
 
 
-def contribution_lines(before: Side, after: Side, directions: tuple[str, str]) -> Lines:
+def contribution_lines(before: Side, after: Side, view: View) -> Lines:
     """What each direction adds to the loss, in its unit and in percent of it; rolling means over steps."""
     lines = _both("contribution", before.contribution, after.contribution)
-    return _lines([*lines, *_both("share", before.share, after.share)], directions)
+    return _lines([*lines, *_both("share", before.share, after.share)], view)
 
 
 def share_of_loss(log: ControllerLog, weight: np.ndarray) -> np.ndarray:
@@ -141,18 +156,27 @@ def _both(quantity: str, before: Drawn, after: Drawn) -> list[_Line]:
     return lines[1:] if same else lines
 
 
-def _lines(lines: list[_Line], directions: tuple[str, str]) -> Lines:
+def _lines(lines: list[_Line], view: View) -> Lines:
     parts: list[tuple[np.ndarray, ...]] = [tuple(np.empty(0) for _column in range(7))]
+    shown, total, broken = 0, 0, 0
     for quantity, line, what in lines:
         codes = (QUANTITIES.index(quantity), LINES.index(line))
-        for columns in what.points:
-            labels = [np.full(len(columns[0]), number) for number in codes]
-            parts.append((*labels, *columns))
-    shown, total, broken = (
-        sum(getattr(what, name) for *_names, what in lines) for name in ("shown", "total", "broken")
-    )
-    text = _("{shown} of {total} points").format(shown=f"{shown:,}", total=f"{total:,}")
-    return Lines(_frame(parts, directions), clauses([text, marked(broken)]))
+        for code, kept in view.of(what).items():
+            columns = _columns(what, code, kept, view.log)
+            parts.append((*(np.full(len(columns[0]), number) for number in (*codes, code)), *columns))
+            total, broken = total + kept.total, broken + kept.nonfinite_total
+            shown += len(kept.kept) if view.within is None else _count(view.log.step[kept.kept], view.within)
+    return Lines(_frame(parts, view.directions), points_note(shown, total, broken, view.within))
+
+
+def _count(steps: np.ndarray, within: tuple[float, float]) -> int:
+    rows = inside(steps, within)
+    return int(rows.stop) - int(rows.start)
+
+
+def _columns(what: Drawn, code: int, kept: Decimation, log: ControllerLog) -> tuple[np.ndarray, ...]:
+    rows = np.sort(np.concatenate([kept.kept, kept.nonfinite]))
+    return log.step[rows], log.epoch[rows], what.values[rows, code], what.n[rows]
 
 
 def _frame(parts: list[tuple[np.ndarray, ...]], directions: tuple[str, str]) -> pd.DataFrame:

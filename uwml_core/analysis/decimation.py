@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,6 +97,64 @@ def _thin(rows: np.ndarray, most: int) -> np.ndarray:
     return rows[np.unique(np.linspace(0, len(rows) - 1, most).astype(np.int64))]
 
 
+def inside(steps: np.ndarray, within: tuple[float, float]) -> slice:
+    """Rows whose step lies within a range, both edges included.
+
+    Args:
+        steps: ascending, ``[n]``.
+        within: first and last step to include.
+    """
+    first, after = np.searchsorted(steps, within[0]), np.searchsorted(steps, within[1], side="right")
+    return slice(int(first), int(after))
+
+
+def zoom(
+    x: np.ndarray, y: np.ndarray, whole: Decimation, within: tuple[float, float], max_points: int = 2000
+) -> Decimation:
+    """Decimate a part of a series as finely as the whole; what lies around it stays as it is.
+
+    Args:
+        x: ascending positions ``[n]``.
+        y: values ``[n]``.
+        whole: the decimation of all of it.
+        within: smallest and largest position of the part.
+        max_points: most finite points to keep within it.
+
+    Returns:
+        The rows to draw; ``total`` and ``nonfinite_total`` count those of the part.
+    """
+    rows = inside(x, within)
+    fine = decimate(x[rows], y[rows], max_points)
+    kept, nonfinite = (
+        np.sort(np.concatenate([outer[(outer < rows.start) | (outer >= rows.stop)], rows.start + inner]))
+        for outer, inner in ((whole.kept, fine.kept), (whole.nonfinite, fine.nonfinite))
+    )
+    return Decimation(kept, nonfinite, fine.total, fine.nonfinite_total)
+
+
+def points_note(shown: int, total: int, nonfinite: int, within: tuple[float, float] | None = None) -> str:
+    """How many of how many points are shown, and how many are not finite.
+
+    Args:
+        shown: points that are drawn.
+        total: points that there are.
+        nonfinite: those that are not finite.
+        within: the steps that all of this counts; None for all of them.
+    """
+    counts = {"shown": f"{shown:,}", "total": f"{total:,}"}
+    if within is None:
+        text = _("{shown} of {total} points").format(**counts)
+    else:
+        text = _("{shown} of {total} points in {steps}").format(**counts, steps=steps_text(within))
+    return clauses([text, marked(nonfinite)])
+
+
+def steps_text(within: tuple[float, float]) -> str:
+    """Name of a range of steps: the first and the last whole step in it."""
+    first, last = max(0, math.ceil(within[0])), math.floor(within[1])
+    return _("steps {first} to {last}").format(first=f"{first:,}", last=f"{max(first, last):,}")
+
+
 @dataclass(frozen=True)
 class SeriesView:
     """A series as it is drawn and downloaded, and what was left out of it.
@@ -105,18 +164,19 @@ class SeriesView:
         shown: finite points in ``frame``.
         total: rows of the whole series.
         nonfinite: rows of the whole series that are not finite.
+        within: the steps that the three numbers are about; None for all of them.
     """
 
     frame: pd.DataFrame
     shown: int
     total: int
     nonfinite: int
+    within: tuple[float, float] | None = None
 
     @property
     def note(self) -> str:
         """How many of how many points are shown, and how many are not finite."""
-        text = _("{shown} of {total} points").format(shown=f"{self.shown:,}", total=f"{self.total:,}")
-        return clauses([text, marked(self.nonfinite)])
+        return points_note(self.shown, self.total, self.nonfinite, self.within)
 
 
 def decimate_series(series: pd.DataFrame, max_points: int = 2000) -> SeriesView:
@@ -140,3 +200,22 @@ def decimate_series(series: pd.DataFrame, max_points: int = 2000) -> SeriesView:
         shown, nonfinite = shown + len(part.kept), nonfinite + part.nonfinite_total
     frame = series.iloc[np.concatenate(kept)].reset_index(drop=True)
     return SeriesView(frame, shown, len(series), nonfinite)
+
+
+def zoom_series(
+    whole: SeriesView, part: pd.DataFrame, within: tuple[float, float], max_points: int = 2000
+) -> SeriesView:
+    """Draw the part of a series within a range of steps as finely as the whole.
+
+    Args:
+        whole: the series as it is drawn in whole; it stays as it is around the range.
+        part: the series within the range, as for ``decimate_series``.
+        within: first and last step of the range.
+        max_points: most finite points per direction within it.
+    """
+    fine = decimate_series(part, max_points)
+    around = whole.frame[~whole.frame["step"].between(*within)]
+    frame = pd.concat([around, fine.frame], ignore_index=True) if len(fine.frame) else around
+    order = np.lexsort((frame["step"], frame["direction"].cat.codes))
+    frame = frame.iloc[order].reset_index(drop=True)
+    return SeriesView(frame, fine.shown, fine.total, fine.nonfinite, within)

@@ -11,6 +11,7 @@ from uwml_core.analysis.balance_lines import (
     Drawn,
     Lines,
     Side,
+    View,
     contribution_lines,
     drawn,
     gap_and_weight_lines,
@@ -18,6 +19,7 @@ from uwml_core.analysis.balance_lines import (
     side,
 )
 from uwml_core.analysis.controller_log import ControllerLog, controller_log
+from uwml_core.analysis.decimation import inside
 from uwml_core.analysis.jitter import jitter
 from uwml_core.analysis.lag import Lag
 from uwml_core.analysis.text import fixed, sentences
@@ -124,7 +126,9 @@ def modal_balance(
     return try_controller(balance_in_use(steps, before, directions, max_points=max_points), after)
 
 
-def try_controller(before: BalanceInUse, after: UWMLConfig) -> Balance:
+def try_controller(
+    before: BalanceInUse, after: UWMLConfig, within: tuple[float, float] | None = None
+) -> Balance:
     """Replay the logged gaps with other parameters.
 
     ``before`` are the logged weights, or those that its parameters would have given where none were logged.
@@ -133,6 +137,7 @@ def try_controller(before: BalanceInUse, after: UWMLConfig) -> Balance:
     Args:
         before: the logged gaps, the weights and the parameters in use.
         after: the parameters to try.
+        within: first and last step of a range to draw more finely; None draws all steps alike.
     """
     log, directions = before.log, before.directions
     weight = replay_controller(log.gap, after)
@@ -144,11 +149,12 @@ def try_controller(before: BalanceInUse, after: UWMLConfig) -> Balance:
             directions, before.summary, _summary(log, weight, after, "after"), strict=True
         )
     ]
+    view = View(log=log, directions=directions, within=within, max_points=before.max_points)
     return Balance(
         log=log,
-        lines=gap_and_weight_lines(before.raw, before.side, tried, directions),
-        contributions=contribution_lines(before.side, tried, directions),
-        updates=_updates(log, after),
+        lines=gap_and_weight_lines(before.raw, before.side, tried, view),
+        contributions=contribution_lines(before.side, tried, view),
+        updates=_updates(log, after, within),
         summary=pd.DataFrame(rows),
         unchanged=_same_controller(before.config, after),
     )
@@ -158,11 +164,14 @@ def _same_controller(before: UWMLConfig, after: UWMLConfig) -> bool:
     return all(getattr(before, name) == getattr(after, name) for name in CONTROLLER_PARAMETERS)
 
 
-def _updates(log: ControllerLog, config: UWMLConfig, most: int = 200) -> pd.DataFrame:
-    rows = DirectionController.from_config(config).update_rows(log.gap)
-    shown = np.zeros(len(rows), dtype=bool)
-    shown[:: max(1, -(-len(rows) // most))] = True
-    return pd.DataFrame({"step": log.step[rows], "shown": shown})
+def _updates(
+    log: ControllerLog, config: UWMLConfig, within: tuple[float, float] | None, most: int = 200
+) -> pd.DataFrame:
+    step = log.step[DirectionController.from_config(config).update_rows(log.gap)]
+    shown = np.zeros(len(step), dtype=bool)
+    for part in (shown, shown[inside(step, within)] if within else shown):
+        part[:: max(1, -(-len(part) // most))] = True
+    return pd.DataFrame({"step": step, "shown": shown})
 
 
 def updates_note(updates: pd.DataFrame) -> str:

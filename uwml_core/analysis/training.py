@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from uwml_core.analysis.decimation import SeriesView, decimate_series
+from uwml_core.analysis.decimation import SeriesView, decimate_series, inside, zoom_series
 from uwml_core.analysis.plateau import plateau
 from uwml_core.i18n import _
 from uwml_core.weighting import UWMLConfig
@@ -81,15 +81,26 @@ def step_series(steps: pd.DataFrame, directions: tuple[str, str], quantity: str)
         ValueError: if the quantity is unknown.
     """
     quantity_label(quantity)
-    codes, values = [], []
+    found = _logged(steps, directions, quantity)
+    return _tidy(steps, directions, {code: value for code, (value, logged) in found.items() if logged})
+
+
+def _logged(
+    steps: pd.DataFrame, directions: tuple[str, str], quantity: str
+) -> dict[int, tuple[np.ndarray, bool]]:
+    """Values of the total (-1) and of each direction, and whether they were ever logged."""
+    found = {}
     for code, direction in enumerate((None, *directions), start=-1):
         value = _values(steps, quantity, direction)
-        # A total loss of nothing but NaN is a broken run, not a column that was never logged.
-        is_total_loss = quantity == "loss" and direction is None
-        if value is not None and (is_total_loss or not np.isnan(value).all()):
-            codes.append(code)
-            values.append(value)
-    repeat = len(codes)
+        if value is not None:
+            # A total loss of nothing but NaN is a broken run, not a column that was never logged.
+            is_total_loss = quantity == "loss" and direction is None
+            found[code] = value, is_total_loss or not np.isnan(value).all()
+    return found
+
+
+def _tidy(steps: pd.DataFrame, directions: tuple[str, str], by_code: dict[int, np.ndarray]) -> pd.DataFrame:
+    codes, values, repeat = list(by_code), list(by_code.values()), len(by_code)
     return pd.DataFrame(
         {
             "step": np.tile(_column(steps, "step").astype(np.int64), repeat),
@@ -142,6 +153,36 @@ def series_view(
     """
     series = step_series(steps, directions, quantity)
     return decimate_series(rolling_mean(series) if smooth else series)
+
+
+def zoomed_view(
+    steps: pd.DataFrame,
+    directions: tuple[str, str],
+    quantity: str,
+    whole: SeriesView,
+    within: tuple[float, float],
+    *,
+    smooth: bool = False,
+) -> SeriesView:
+    """A quantity over steps, drawn more finely within a range of them.
+
+    Args:
+        steps, directions, quantity, smooth: as for ``series_view``.
+        whole: what that gives.
+        within: first and last step of the range; both may be fractions.
+    """
+    rows = inside(steps["step"].to_numpy(), within)
+    window = int(whole.frame["window"].iloc[0]) if smooth and len(whole.frame) else 1
+    # a mean at the range's beginning reaches back to steps before it
+    near = steps.iloc[max(0, rows.start - window + 1) : rows.stop]
+    drawn = set(whole.frame["direction"].cat.codes)
+    # what the run has logged may be missing in all of the range
+    found = {
+        code: value for code, (value, _any) in _logged(near, directions, quantity).items() if code in drawn
+    }
+    series = _tidy(near, directions, found)
+    series = rolling_mean(series, window) if smooth else series
+    return zoom_series(whole, series[series["step"].between(*within)], within)
 
 
 def rolling_mean(series: pd.DataFrame, window: int | None = None) -> pd.DataFrame:

@@ -32,7 +32,7 @@ from uwml_core.ui.hard_questions import findings, question_choice
 from uwml_core.ui.hard_read import catalogue, item_neighbors, item_pairs, pictured
 from uwml_core.ui.hard_sheet import sheet
 from uwml_core.ui.item_history import candidates_card, item_card
-from uwml_core.ui.kept import kept
+from uwml_core.ui.kept import kept, kept_of
 from uwml_core.ui.later import await_later
 from uwml_core.ui.launch import demo_button
 from uwml_core.ui.layout_choice import layout_choice
@@ -69,6 +69,7 @@ from uwml_core.ui.report_card import report_card
 from uwml_core.ui.runs_list import runs_list
 from uwml_core.ui.server_end import end_children
 from uwml_core.ui.sheet_clicks import follow_clicks
+from uwml_core.ui.step_zoom import StepZoom, step_series, step_zoom
 from uwml_core.ui.text import guide, headline, note, notes
 from uwml_core.ui.training_strip import draw_training
 
@@ -76,6 +77,7 @@ __all__ = [
     "BALANCE_CONTROLS",
     "ICON",
     "Reading",
+    "StepZoom",
     "ablation_card",
     "against_choice",
     "await_later",
@@ -129,6 +131,7 @@ __all__ = [
     "item_pairs",
     "items_of",
     "kept",
+    "kept_of",
     "lag",
     "layout_choice",
     "lesson",
@@ -169,6 +172,8 @@ __all__ = [
     "sheet_controls",
     "snapshot",
     "step_notes",
+    "step_series",
+    "step_zoom",
     "steps",
     "train_with_these",
     "training_numbers",

@@ -32,6 +32,14 @@ const SELECTING = {
   modeBarButtons: [["lasso2d", "select2d"], ["zoom2d", "pan2d", "resetScale2d"], ["toImage"]],
 }
 
+// A chart over steps goes back to all of them, and with it the others of the page.
+function configOf(Plotly, host, data) {
+  if (data.overlay) return SELECTING
+  if (data.steps === null) return CONFIG
+  const whole = { name: "whole", title: data.whole, icon: Plotly.Icons.home, click: () => showWhole(host) }
+  return { ...CONFIG, doubleClick: false, modeBarButtons: [["zoom2d", "pan2d", whole, "toImage"]] }
+}
+
 // Numbers of a trace, as they are or packed as float32.
 function numbers(values) {
   if (values?.bdata === undefined) return values
@@ -73,15 +81,19 @@ async function draw(host, data) {
   try {
     const Plotly = await loadPlotly()
     if (host.uwmlLatest !== data) return
+    host.uwmlConfig ??= configOf(Plotly, host, data)
     const figure = JSON.parse(data.figure)
     applyTheme(figure.layout, host)
-    Object.assign(figure.layout, { height: data.height, autosize: true, uirevision: data.revision })
+    const uirevision = `${data.revision}/${host.uwmlResets ?? 0}`
+    Object.assign(figure.layout, { height: data.height, autosize: true, uirevision })
+    showSteps(figure.layout, host)
     problem?.remove()
     await glide(Plotly, host, figure, data)
     host.uwmlTraces = figure.data.map(({ x, y, name }) => ({ x, y, name }))
     host.uwmlFigure = figure
     await Plotly.react(host, withOverlay(host), figure.layout, host.uwmlConfig)
     if (data.clickable) listen(host)
+    if (data.steps !== null) followZoom(host)
     if (data.overlay) await followOverlay(Plotly, host, data.overlay)
   } catch (error) {
     if (!problem) throw error
@@ -137,13 +149,75 @@ function listen(host) {
   })
 }
 
+// Steps that the axis shows, as "first..last"; as many digits as a pixel is worth.
+function showSteps(layout, { uwmlSteps: steps, uwmlExact: exact }) {
+  if (!steps) return
+  // not a hair beside where it was put
+  const range = exact?.steps === steps ? exact.range : steps.split("..").map(Number)
+  for (const name of Object.keys(layout).filter(each => each.startsWith("xaxis"))) {
+    layout[name] = { ...layout[name], range: [...range], autorange: false }
+  }
+}
+
+function stepsOf({ range, autorange }) {
+  if (autorange) return ""
+  const digits = Math.min(6, Math.max(0, 2 - Math.floor(Math.log10(range[1] - range[0]))))
+  return range.map(edge => edge.toFixed(digits)).join("..")
+}
+
+function followZoom(host) {
+  if (host.uwmlFollowsZoom) return
+  host.uwmlFollowsZoom = true
+  host.on("plotly_relayout", change => {
+    const moved = Object.keys(change).some(name => /^xaxis\d*\.(auto)?range/.test(name))
+    if (!moved) return
+    const axis = host._fullLayout.xaxis
+    host.uwmlExact = { steps: stepsOf(axis), range: [...axis.range] }
+    tellSteps(host, host.uwmlExact.steps)
+  })
+  host.on("plotly_doubleclick", () => showWhole(host))
+}
+
+function tellSteps(host, steps) {
+  host.uwmlSteps = steps
+  host.uwmlTold = { steps, until: performance.now() + PATIENCE_MS }
+  host.uwmlZoomed(steps)
+}
+
+// What was drawn while a zoom was on its way to the server must not undo it.
+const PATIENCE_MS = 10_000
+function takeSteps(host, data) {
+  const told = host.uwmlTold
+  const same = host.uwmlLatest?.revision === data.revision
+  if (same && told && told.steps !== data.steps && performance.now() < told.until) return
+  host.uwmlTold = undefined
+  if (host.uwmlSteps && !data.steps) forgetZoom(host)
+  host.uwmlSteps = data.steps
+}
+
+function forgetZoom(host) {
+  host.uwmlResets = (host.uwmlResets ?? 0) + 1
+}
+
+function showWhole(host) {
+  forgetZoom(host)
+  tellSteps(host, "")
+  enqueue(host)
+}
+
+// One after the other: a second react while the first still draws loses the zoom.
+function enqueue(host) {
+  const data = host.uwmlLatest
+  host.uwmlQueue = (host.uwmlQueue ?? Promise.resolve()).then(() => draw(host, data))
+}
+
 export default function ({ data, parentElement, setTriggerValue }) {
   const host = parentElement.querySelector(".uwml-plot")
-  host.uwmlConfig = data.overlay ? SELECTING : CONFIG
   host.uwmlClicked = numbers => setTriggerValue("clicked", numbers)
+  host.uwmlZoomed = steps => setTriggerValue("zoomed", steps)
   const shown = host.uwmlLatest
-  if (["figure", "height", "revision"].every(name => shown?.[name] === data[name])) return
+  if (["figure", "height", "revision", "steps"].every(name => shown?.[name] === data[name])) return
+  takeSteps(host, data)
   host.uwmlLatest = data
-  // One after the other: a second react while the first still draws loses the zoom.
-  host.uwmlQueue = (host.uwmlQueue ?? Promise.resolve()).then(() => draw(host, data))
+  enqueue(host)
 }

@@ -12,6 +12,9 @@ from typing import Any
 
 import streamlit as st
 
+from uwml_core.i18n import _
+from uwml_core.ui.step_zoom import StepZoom
+
 _HTML = '<div class="uwml-plot"><p class="uwml-plot-problem" role="alert" hidden></p></div>'
 
 _CSS = ".uwml-plot { width: 100%; } .uwml-plot-problem { margin: 0; font-size: 0.875rem; }"
@@ -32,6 +35,7 @@ def live_plot(
     on_click: Callable[[list[float]], None] | None = None,
     glide_ms: int = 0,
     overlay: str = "",
+    zoom: StepZoom | None = None,
 ) -> None:
     """Draw a figure, or hand new data to the chart that this key already shows.
 
@@ -46,16 +50,23 @@ def live_plot(
         glide_ms: traces whose ``meta`` is ``glide`` move to their new places in that time, as long as they
             keep their number of points; not where the visitor asked for less motion.
         overlay: name of a ``map_overlay`` that draws over the figure and hears of its clicks and selections.
+        zoom: steps that the horizontal axis shows, which zooming then chooses; None where it has no steps.
     """
     # the figure itself stays as it is: it may be kept and shared
     data = {"figure": figure.to_json(validate=False), "height": height, "revision": revision}
     data |= {"title": title, "problem": problem, "glide_ms": glide_ms, "clickable": on_click is not None}
-    data["overlay"] = overlay
+    data |= {"overlay": overlay, "steps": None if zoom is None else zoom.text, "whole": _("Show all steps")}
 
     def clicked() -> None:
         point = st.session_state[key].get("clicked")
         if on_click is not None and point:
             on_click([float(number) for number in point])
 
+    def zoomed() -> None:
+        steps = st.session_state[key].get("zoomed")
+        if zoom is not None and steps is not None:
+            zoom.choose(str(steps))
+
     listening: dict[str, Any] = {} if on_click is None else {"on_clicked_change": clicked}
+    listening |= {} if zoom is None else {"on_zoomed_change": zoomed}
     _component(key=key, data=data, height=height, **listening)

@@ -26,9 +26,10 @@ from uwml_core.analysis.what_if import Baseline, WhatIf, compare
 from uwml_core.analysis.what_if import baseline as measure_baseline
 from uwml_core.i18n import _, language
 from uwml_core.runlog.reader import Run, SchemaTooNew, list_runs
-from uwml_core.ui.kept import version_of
+from uwml_core.ui.kept import table_version, version_of
 from uwml_core.ui.settings import logs_root
 from uwml_core.ui.shared import shared
+from uwml_core.ui.step_zoom import StepZoom
 from uwml_core.weighting import UWMLConfig
 
 
@@ -71,15 +72,17 @@ def lag(run: Run) -> Lag:
     return _lag(str(run.path), version_of(run), _run=run)
 
 
-def balance(run: Run, before: UWMLConfig, after: UWMLConfig) -> Balance:
+def balance(run: Run, before: UWMLConfig, after: UWMLConfig, zoom: StepZoom) -> Balance:
     """What another controller would have done on the run's gaps.
 
     Args:
         run: the run.
         before: the parameters in use, which the run's version implies.
         after: the parameters to try.
+        zoom: steps that are drawn more finely.
     """
-    return try_controller(_balance(str(run.path), version_of(run), _run=run, _config=before), after)
+    in_use = _balance(str(run.path), version_of(run), _run=run, _config=before)
+    return try_controller(in_use, after, zoom.within)
 
 
 def controller_validity(run: Run) -> ReplayCheck:
@@ -89,12 +92,12 @@ def controller_validity(run: Run) -> ReplayCheck:
 
 def evals(run: Run) -> pd.DataFrame:
     """Evaluations table."""
-    return _frame(str(run.path), version_of(run), "evals", None, _run=run)
+    return _frame(str(run.path), table_version(run, "evals"), "evals", None, _run=run)
 
 
 def events(run: Run) -> pd.DataFrame:
     """Events table."""
-    return _frame(str(run.path), version_of(run), "events", None, _run=run)
+    return _frame(str(run.path), table_version(run, "events"), "events", None, _run=run)
 
 
 def histogram(run: Run) -> pd.DataFrame:
