@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 import streamlit as st
 
+from tests.support.steps import eventually
 from tests.support.synthetic import make_run
 from uwml_core.figures import training as figures
 from uwml_core.i18n import set_language
 from uwml_core.runlog.reader import Run, open_run
-from uwml_core.ui import kept
+from uwml_core.ui import kept, kept_of
 
 TRAINING = "pages/watch/training.py"
 
@@ -60,6 +61,19 @@ def test_new_rows_make_it_anew_soon(run: Run, count: Callable[[str], str]) -> No
     while (result := kept(run, "a", count, "a")) == "a 1" and time.monotonic() < deadline:
         time.sleep(0.05)
     assert result == "a 2"
+
+
+def test_what_comes_from_one_table_outlives_new_rows_of_others(run: Run, count: Callable[[str], str]) -> None:
+    def touch(table: str) -> None:
+        os.utime(next((run.path / table).glob("*.parquet")), (0, 0))
+
+    assert kept_of(run, "evals", "a", count, "a") == "a 1"
+    assert kept(run, "a", count, "b") == "b 2"
+    touch("steps")
+    assert eventually(lambda: kept(run, "a", count, "b") == "b 3")
+    assert kept_of(run, "evals", "a", count, "a") == "a 1"
+    touch("evals")
+    assert eventually(lambda: kept_of(run, "evals", "a", count, "a") == "a 4")
 
 
 def test_page_that_is_drawn_again_builds_no_figure_again(

@@ -27,13 +27,25 @@ def kept(run: Run, key: Hashable, make: Callable[P, T], *args: P.args, **options
         *args: passed on.
         **options: passed on.
     """
+    return _looked_up(run, version_of(run), key, lambda: make(*args, **options))
+
+
+def kept_of(
+    run: Run, table: str, key: Hashable, make: Callable[P, T], *args: P.args, **options: P.kwargs
+) -> T:
+    """As ``kept``, of what comes from one table alone: while others grow it is not made again."""
+    return _looked_up(run, table_version(run, table), key, lambda: make(*args, **options))
+
+
+def _looked_up(run: Run, version: Hashable, key: Hashable, make: Callable[[], T]) -> T:
     scheme = st.context.theme.get("type")
-
-    def _make() -> Any:
-        return make(*args, **options)
-
-    result: T = _kept(str(run.path), version_of(run), language(), scheme, key, _make=_make)
+    result: T = _kept(str(run.path), version, language(), scheme, key, _make=make)
     return result
+
+
+def table_version(run: Run, table: str) -> Hashable:
+    """What one table holds: its files, and which of their rows count; looked up twice a second at most."""
+    return _table_version(str(run.path), table, version_of(run), _run=run)
 
 
 def version_of(run: Run) -> Hashable:
@@ -52,6 +64,12 @@ def _kept(
     _make: Callable[[], Any],
 ) -> Any:
     return _make()
+
+
+@shared
+def _table_version(path: str, table: str, version: Hashable, *, _run: Run) -> Hashable:
+    # a resume leaves files as they are and replaces some of their rows
+    return table, tuple(part.key for part in _run.parts(table)), repr(_run.info.get("segments"))
 
 
 @st.cache_resource(ttl=0.5, max_entries=2000, show_spinner=False)
