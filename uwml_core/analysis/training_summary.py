@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -45,20 +46,28 @@ class TrainingSummary:
 
     def best_value(self, direction: str, metric: str) -> float:
         """Best value of a metric in percent, NaN where it was not evaluated."""
-        rows = self._best(direction, metric)
-        return float(rows["value"].iloc[0]) if len(rows) else float("nan")
+        return self._best.get((direction, metric), (float("nan"), 0))[0]
 
     def best_n(self, direction: str, metric: str) -> int:
         """Queries behind the best value, 0 where it was not evaluated."""
-        rows = self._best(direction, metric)
-        return int(rows["n"].iloc[0]) if len(rows) else 0
+        return self._best.get((direction, metric), (float("nan"), 0))[1]
 
-    def _best(self, direction: str, metric: str) -> pd.DataFrame:
-        return self.best[(self.best["direction"] == direction) & (self.best["metric"] == metric)]
+    @cached_property
+    def _best(self) -> dict[tuple[str, str], tuple[float, int]]:
+        columns = (self.best[name].tolist() for name in ("direction", "metric", "value", "n"))
+        return {
+            (direction, metric): (float(value), 0 if pd.isna(n) else int(n))
+            for direction, metric, value, n in zip(*columns, strict=True)
+        }
 
 
 def training_summary(
-    steps: pd.DataFrame, evals: pd.DataFrame, directions: tuple[str, str], split: str = "val"
+    steps: pd.DataFrame,
+    evals: pd.DataFrame,
+    directions: tuple[str, str],
+    split: str = "val",
+    *,
+    best: pd.DataFrame | None = None,
 ) -> TrainingSummary:
     """Headline numbers of a run; every one is defined for empty frames.
 
@@ -67,6 +76,7 @@ def training_summary(
         evals: frame of the table ``evals``.
         directions: the run's directions; others are ignored.
         split: evaluated split.
+        best: what ``best_retrieval`` gives for these, where it is known already.
     """
     loss = steps["loss"].to_numpy(dtype=np.float64, na_value=np.nan)
     broken = steps["step"].to_numpy()[~np.isfinite(loss)]
@@ -84,7 +94,7 @@ def training_summary(
         pairs_per_s_n=speed_n,
         nonfinite_loss=len(broken),
         last_nonfinite_step=int(broken[-1]) if len(broken) else None,
-        best=best_retrieval(evals, directions, split),
+        best=best_retrieval(evals, directions, split) if best is None else best,
     )
 
 
@@ -107,16 +117,25 @@ def _throughput(recent: pd.DataFrame) -> tuple[float, int]:
 
 
 def training_headline(
-    steps: pd.DataFrame, evals: pd.DataFrame, directions: tuple[str, str], split: str = "val"
+    steps: pd.DataFrame,
+    evals: pd.DataFrame,
+    directions: tuple[str, str],
+    split: str = "val",
+    *,
+    summary: TrainingSummary | None = None,
 ) -> str:
     """One or two sentences that answer "is it learning?" from the logged numbers.
 
     A loss that is not finite comes first, then how the loss moved between the first and the last tenth
     of the steps with its 95 % block-bootstrap interval, then the best R@1.
+
+    Args:
+        steps, evals, directions, split: as for ``training_summary``.
+        summary: what that gives for these, where it is known already.
     """
     if not len(steps):
         return _("Too little data yet: no step has been logged.")
-    summary = training_summary(steps, evals, directions, split)
+    summary = summary or training_summary(steps, evals, directions, split)
     loss = steps["loss"].to_numpy(dtype=np.float64, na_value=np.nan)
     parts = [_broken(summary, len(loss)) if summary.nonfinite_loss else "", _trend(loss)]
     return sentences([*parts, _retrieval(summary, directions, split)])

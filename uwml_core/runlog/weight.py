@@ -78,8 +78,12 @@ def _array(value: np.ndarray) -> tuple[int, _Parts]:
 
 
 def _frame(value: pd.DataFrame) -> tuple[int, _Parts]:
-    columns = [value.iloc[:, place] for place in range(value.shape[1])]
-    return 64 * value.shape[1], [[value.index, *columns]]
+    kinds = value.dtypes.tolist()
+    plain = [isinstance(kind, np.dtype) and not kind.hasobject for kind in kinds]
+    own = sum(kind.itemsize for kind, known in zip(kinds, plain, strict=True) if known) * len(value)
+    # to take a column out of a frame costs more than all the rest
+    others = [value.iloc[:, place] for place, known in enumerate(plain) if not known]
+    return own + 64 * len(kinds), [[value.index, *others]]
 
 
 def _values(value: Any) -> tuple[int, _Parts]:
