@@ -76,7 +76,7 @@ def test_every_number_and_name_has_a_range():
 REFUSED = {
     "loss.centre=0": "loss.centre is not a known setting; did you mean loss.center?",
     "train.epoch=1": "train.epoch is not a known setting; did you mean train.epochs?",
-    "data.zzz=1": "data.zzz is not a known setting; known: batch_size, captions, only, path, pictures",
+    "data.zzz=1": "data.zzz is not a known setting; known: batch_size, captions, decode, eval_split",
     "lr=1": "--set lr=1 is not understood; expected section.key=value, section one of data, model",
     "optim.lr=1": "--set optim.lr=1 is not understood",
     "loss.center": "--set loss.center is not understood",

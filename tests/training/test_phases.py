@@ -90,11 +90,12 @@ def test_more_frozen_epochs_than_epochs_are_refused():
 def watched(monkeypatch):
     """Rows that go through the picture backbone while something is trained on them, call by call."""
     seen, backbone = [], SmallCNN.backbone
-    monkeypatch.setattr(
-        SmallCNN,
-        "backbone",
-        lambda self, pictures: (seen.append((len(pictures), self.features.training)), backbone(self, pictures))[1],
-    )
+
+    def noted(self, pictures):
+        seen.append((len(pictures), self.features.training))
+        return backbone(self, pictures)
+
+    monkeypatch.setattr(SmallCNN, "backbone", noted)
     return seen
 
 

@@ -3,12 +3,13 @@
 from uwml_core.data.dataset import CaptionedItems, PairDataset
 from uwml_core.data.errors import DataError
 from uwml_core.data.loading import load_pairs, load_sample
-from uwml_core.data.opening import open_data
+from uwml_core.data.opening import DECODE, open_data
 from uwml_core.data.samples import SAMPLES, sample_path
 from uwml_core.data.sampling import draw_captions, epoch_batches
 from uwml_core.data.selection import LANGUAGES, parse_only
 
 __all__ = [
+    "DECODE",
     "LANGUAGES",
     "SAMPLES",
     "CaptionedItems",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -15,6 +15,7 @@ import torch
 from uwml_core.data.errors import DataError
 from uwml_core.data.features import FeatureRows
 from uwml_core.data.pictures import thumbnail
+from uwml_core.data.streamed import StreamedPictures
 from uwml_core.runlog.items import data_fingerprint
 
 Ints = npt.NDArray[np.int64]
@@ -52,8 +53,10 @@ class PairDataset:
         splits, groups: part of the data and category of each row, [n].
         captions: texts of each row, at least one.
         encoded: encoded frames of each row, a picture being one frame; None where features stand for them.
-        pictures: uint8 [n, 3, size, size], for clips [n, frames, 3, size, size]; empty without pictures.
+        pictures: uint8 [n, 3, size, size], for clips [n, frames, 3, size, size]; empty without pictures, and
+            where they are streamed.
         features: features that the encoder takes in their place; None where it takes the pictures.
+        streamed: decodes pictures when they are asked for; None where all are in memory.
         left_out: a sentence about rows of the file that had to be left out, None where there are none.
     """
 
@@ -67,6 +70,7 @@ class PairDataset:
     encoded: Sequence[Sequence[bytes]] | None
     pictures: torch.Tensor
     features: FeatureRows | None = None
+    streamed: StreamedPictures | None = None
     left_out: str | None = None
 
     def __len__(self) -> int:
@@ -90,6 +94,18 @@ class PairDataset:
     def caption_counts(self) -> Ints:
         """Captions of each row, int64 [n]."""
         return np.array([len(captions) for captions in self.captions], dtype=np.int64)
+
+    def evaluated_split(self, wanted: str | None = None) -> str:
+        """The split to evaluate while training: the one wanted, else ``val``, else ``test``.
+
+        Example:
+            >>> from uwml_core.data import load_sample
+            >>> load_sample("emoji_pairs").evaluated_split()
+            'val'
+        """
+        if wanted is not None:
+            return wanted
+        return "test" if "test" in self.splits and "val" not in self.splits else "val"
 
     def rows(self, split: str) -> Ints:
         """Rows of a split, ascending, int64.
@@ -130,11 +146,21 @@ class PairDataset:
         """What the picture encoder takes for these rows: pictures, or features float32 ``[n, D]``."""
         if self.features is not None:
             return torch.from_numpy(self.features.take(rows))
+        if self.streamed is not None:
+            return self.streamed.take(rows)
         return self.pictures[torch.from_numpy(rows)]
 
-    def thumbnails(self) -> list[bytes] | None:
+    def thumbnails(self) -> Iterator[bytes | None] | None:
         """WebP of each row, longest side at most 96 px; a clip: a strip of four frames.
 
-        None where features stand for the pictures.
+        Made while they are read, None for a row that cannot be decoded; and None where features stand for
+        the pictures.
         """
-        return None if self.encoded is None else [thumbnail(frames) for frames in self.encoded]
+        return None if self.encoded is None else map(_thumbnail, self.encoded)
+
+
+def _thumbnail(frames: Sequence[bytes]) -> bytes | None:
+    try:
+        return thumbnail(frames)
+    except ValueError:
+        return None

@@ -10,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
 
 from uwml_core.data.dataset import PairDataset
 from uwml_core.data.errors import DataError
 from uwml_core.data.pictures import decode_all
 from uwml_core.data.samples import sample_path
 from uwml_core.data.selection import caption_column, matching_rows, parse_only, rows_with_captions
+from uwml_core.data.streamed import StreamedPictures
 
 _PICTURE_COLUMNS = {"image": "image", "frames": "video"}
 
@@ -31,7 +33,12 @@ def load_sample(name: str, *, split_column: str = "split") -> PairDataset:
 
 
 def load_pairs(
-    source: str | Path, *, split_column: str = "split", captions: str = "en", only: str | None = None
+    source: str | Path,
+    *,
+    split_column: str = "split",
+    captions: str = "en",
+    only: str | None = None,
+    stream: bool = False,
 ) -> PairDataset:
     """Read a Parquet of pairs, check every row that is used and decode its picture.
 
@@ -45,6 +52,7 @@ def load_pairs(
         split_column: column that says ``train``, ``val`` or another part for each row.
         captions: language of the captions, one of ``selection.LANGUAGES``.
         only: ``column=value``: use the rows with this text in this column alone.
+        stream: decode pictures when they are asked for, not now.
 
     Returns:
         The data set, its rows in the order of the file.
@@ -58,19 +66,26 @@ def load_pairs(
     table, left_out = _used(_read(path, split_column, texts, only), file, captions, only)
     ids, column = table[_ROW].to_numpy(), _picture_column(table, file)
     encoded = _frames(table[column].to_pylist(), ids, file, column)
-    pictures = decode_all(
-        encoded, lambda row, error: DataError(file, str(error), column=column, row=int(ids[row]))
-    )
+    keys = _texts(table, "item_id", file)
+    streamed, pictures = None, torch.empty(0)
+    if stream:
+        streamed = StreamedPictures(file, keys, encoded, clips=column == "frames")
+    else:
+        decoded = decode_all(
+            encoded, lambda row, error: DataError(file, str(error), column=column, row=int(ids[row]))
+        )
+        pictures = decoded if column == "frames" else decoded[:, 0]
     return PairDataset(
         name=file,
         modality=_PICTURE_COLUMNS[column],
         item_ids=ids,
-        item_keys=_texts(table, "item_id", file),
+        item_keys=keys,
         splits=_texts(table, split_column, file),
         groups=_texts(table, "group", file) if "group" in table.column_names else [""] * table.num_rows,
         captions=_captions(table[texts].to_pylist(), ids, file, texts),
         encoded=encoded,
-        pictures=pictures if column == "frames" else pictures[:, 0],
+        pictures=pictures,
+        streamed=streamed,
         left_out=left_out,
     )
 

@@ -56,7 +56,7 @@ def assess(run: Path, *, split: str = "test", folds: int = 1, data: str | None =
     """
     checkpoint = load_checkpoint(run)
     config = TrainConfig.from_dict(checkpoint.config)
-    dataset = load_data(config.data, data)
+    dataset = load_data(config.data, data, decoded=config.model.image_encoder is None)
     if dataset.fingerprint != checkpoint.fingerprint:
         raise ValueError(f"data {dataset.name!r} is not what run {run.name!r} was trained on")
     rows = dataset.rows(split)

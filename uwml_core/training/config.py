@@ -21,6 +21,9 @@ class DataConfig:
 
     ``pictures`` is their folder where they do not lie beside the list. Of a Parquet file alone:
     ``captions`` is their language; ``only`` takes the rows of one ``column=value``, None all of them.
+    ``eval_split`` is evaluated after each epoch, None being ``val``, or ``test`` without one.
+    ``decode`` needed decodes pictures for each batch anew, in the memory of a few batches; ``workers``
+    processes then make batches ahead.
     """
 
     path: str = "emoji_pairs"
@@ -29,6 +32,9 @@ class DataConfig:
     captions: str = "en"
     split_column: str = "split"
     batch_size: int = 128
+    eval_split: str | None = None
+    decode: str = "ahead"
+    workers: int = 0
 
     def __post_init__(self) -> None:
         check_section(self, "data")

@@ -19,30 +19,37 @@ Ints = npt.NDArray[np.int64]
 
 
 class Observer:
-    """Logs retrieval on the validation split, embeddings of the probes and what they are confused with.
+    """Logs retrieval on one split, embeddings of the probes and what they are confused with.
 
     Args:
         corpus: the data.
-        train_rows, val_rows: int64 rows of both splits.
+        train_rows, rows: int64 rows of the training split and of the one that is evaluated.
         logger: the run log.
         snapshot_items: probes of each split.
+        split: name of the evaluated one.
     """
 
     def __init__(
         self,
         corpus: Corpus,
         train_rows: Ints,
-        val_rows: Ints,
+        rows: Ints,
         logger: RunLogger,
         snapshot_items: int = PROBES_PER_SPLIT,
+        *,
+        split: str = "val",
     ) -> None:
-        self._corpus, self._val_rows, self._logger = corpus, val_rows, logger
-        self._candidates = caption_candidates(corpus.dataset, val_rows)
-        train, val = (probe_rows(corpus.dataset, rows, snapshot_items) for rows in (train_rows, val_rows))
-        self._probes = np.concatenate([train, val])
-        self._probe_splits = ["train"] * len(train) + ["val"] * len(val)
-        rows = np.concatenate([train_rows, val_rows])
-        self._search = NeighborSearch(corpus.dataset, self._probes, rows)
+        self._corpus, self._rows, self._logger, self._split = corpus, rows, logger, split
+        self._candidates = caption_candidates(corpus.dataset, rows)
+        # what is evaluated may be what is trained on, for want of anything else
+        others = rows if split != "train" else rows[:0]
+        train, held = (
+            probe_rows(corpus.dataset, part, snapshot_items) if len(part) else part
+            for part in (train_rows, others)
+        )
+        self._probes = np.concatenate([train, held])
+        self._probe_splits = ["train"] * len(train) + [split] * len(held)
+        self._search = NeighborSearch(corpus.dataset, self._probes, np.concatenate([train_rows, others]))
 
     def observe(self, model: TwoTower, *, step: int, epoch: int) -> dict[str, float]:
         """Log one evaluation, and one snapshot with its neighbors.
@@ -63,12 +70,12 @@ class Observer:
         return recalls
 
     def _evaluate(self, model: TwoTower, step: int, epoch: int) -> dict[str, float]:
-        labels = self._corpus.dataset.labels[self._val_rows].astype(np.int64)
-        pictures = embed_pictures(model, self._corpus, self._val_rows)
+        labels = self._corpus.dataset.labels[self._rows].astype(np.int64)
+        pictures = embed_pictures(model, self._corpus, self._rows)
         texts = embed_texts(model, self._corpus, self._candidates.rows, self._candidates.captions)
         log = RetrievalLog(logger=self._logger, dataset=self._corpus.dataset, step=step, epoch=epoch)
         results = retrieve(pictures, texts, labels, self._candidates)
-        metrics = log.retrieval("val", self._val_rows, self._candidates, results)
+        metrics = log.retrieval(self._split, self._rows, self._candidates, results)
         return {str(direction): value for direction, metric, value, _, _ in metrics if metric == "R@1"}
 
     def _snapshot(self, model: TwoTower, step: int, epoch: int) -> None:

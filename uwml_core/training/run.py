@@ -17,19 +17,22 @@ from uwml_core.training.checkpoint import Checkpoint, load_checkpoint
 from uwml_core.training.config import DataConfig, TrainConfig
 from uwml_core.training.distributed import Processes, processes_of_torchrun
 from uwml_core.training.encoders import build_model
-from uwml_core.training.inputs import corpus_of
+from uwml_core.training.inputs import batches_of
 from uwml_core.training.intervention import Intervention
 from uwml_core.training.loop import Trainer, as_called, build_optimizer
 from uwml_core.training.observer import Bystander, Observer
 from uwml_core.training.precision import Precision
+from uwml_core.training.prefetch import PrefetchedBatches
 from uwml_core.training.start import resume_folder, start_from, with_warmup
 from uwml_core.training.stop import StopRequest
 from uwml_core.training.threads import one_thread
 from uwml_core.weighting import UWMLConfig
 
 _NOTHING = Intervention()
-# Settings that may differ at a resume: they say where the run lies, not what it computes.
-_FREE_AT_RESUME = frozenset({"train.resume", "run.root", "run.name", "run.parent"})
+# Settings that may differ at a resume: they say where the run lies and who reads, not what is computed.
+_FREE_AT_RESUME = frozenset(
+    {"train.resume", "run.root", "run.name", "run.parent", "data.decode", "data.workers"}
+)
 
 
 def run_training(
@@ -64,16 +67,9 @@ def run_training(
     with one_thread(), processes_of_torchrun(device=config.train.device) as processes:
         precision = Precision(config.train.precision, processes.device)
         run, checkpoint = _earlier(config)
-        dataset = intervention.data(load_data(config.data))
-        batches = BatchSource(
-            corpus_of(dataset, config.model, progress=progress and processes.first),
-            dataset.rows("train"),
-            batch_size=config.data.batch_size,
-            seed=config.train.seed,
-            rank=processes.rank,
-            processes=processes.size,
-            chunks=config.loss.accumulate_batches,
-        )
+        decoded = config.model.image_encoder is None
+        dataset = intervention.data(load_data(config.data, decoded=decoded))
+        batches = batches_of(dataset, config, processes, progress=progress and processes.first)
         config = _completed(config, dataset, batches.steps_per_epoch)
         if checkpoint is not None:
             _check_same(config, dataset, checkpoint)
@@ -101,7 +97,7 @@ def _trainer(
     config: TrainConfig,
     dataset: PairDataset,
     *,
-    batches: BatchSource,
+    batches: BatchSource | PrefetchedBatches,
     processes: Processes,
     precision: Precision,
     logger: RunLogger,
@@ -136,19 +132,22 @@ def _observer(config: TrainConfig, dataset: PairDataset, corpus: Corpus, logger:
     if dataset.left_out is not None:
         _tell(logger, "data", dataset.left_out)
     _log_items(logger, dataset)
-    rows, val_rows = dataset.rows("train"), dataset.rows("val")
+    rows, split = dataset.rows("train"), dataset.evaluated_split(config.data.eval_split)
+    if split not in ("val", config.data.eval_split):
+        _tell(logger, "data", f"there is no split 'val': {split!r} is evaluated after each epoch")
     if config.data.batch_size > len(rows):
         said = f"data.batch_size={config.data.batch_size} is more than the {len(rows)} training pairs"
         _tell(logger, "data", f"{said}: each step takes all of them")
-    return Observer(corpus, rows, val_rows, logger, config.train.snapshot_items)
+    return Observer(corpus, rows, dataset.rows(split), logger, config.train.snapshot_items, split=split)
 
 
-def load_data(config: DataConfig, path: str | None = None) -> PairDataset:
+def load_data(config: DataConfig, path: str | None = None, *, decoded: bool = True) -> PairDataset:
     """The data of a configuration.
 
     Args:
         config: section ``data``.
         path: where they lie now; None where the configuration says.
+        decoded: False where features will stand for the pictures, which are then not decoded.
 
     Raises:
         DataError, ValueError: as ``open_data``.
@@ -159,6 +158,7 @@ def load_data(config: DataConfig, path: str | None = None) -> PairDataset:
         captions=config.captions,
         only=config.only,
         pictures=config.pictures,
+        decode=config.decode if decoded else "needed",
     )
 
 

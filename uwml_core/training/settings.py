@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from uwml_core.data import LANGUAGES
+from uwml_core.data import DECODE, LANGUAGES
 from uwml_core.training.distributed import DEVICES
 from uwml_core.training.encoders import KINDS
 from uwml_core.training.precision import PRECISIONS
@@ -15,6 +15,8 @@ from uwml_core.weighting import Parameter
 SETTINGS: Mapping[str, Parameter] = {
     "data.captions": Parameter(meaning="language of the captions", choices=LANGUAGES),
     "data.batch_size": Parameter(meaning="pairs per step", low=2),
+    "data.decode": Parameter(meaning="when pictures are decoded", choices=DECODE),
+    "data.workers": Parameter(meaning="processes that make batches ahead", low=0),
     "model.kind": Parameter(meaning="encoders", choices=KINDS),
     "model.dim": Parameter(meaning="size of the shared embedding", low=1),
     "train.epochs": Parameter(meaning="passes over the training split", low=1),
@@ -32,6 +34,7 @@ SETTINGS: Mapping[str, Parameter] = {
 _INTEGERS = frozenset(
     {
         "data.batch_size",
+        "data.workers",
         "model.dim",
         "train.epochs",
         "train.seed",
@@ -43,6 +46,7 @@ _INTEGERS = frozenset(
 _FLAGS = frozenset({"train.compile"})
 _OPTIONAL = frozenset(
     {
+        "data.eval_split",
         "data.only",
         "data.pictures",
         "model.image_encoder",
@@ -58,6 +62,7 @@ _OPTIONAL = frozenset(
 _TEXTS = frozenset(
     {
         "data.path",
+        "data.eval_split",
         "data.only",
         "data.pictures",
         "data.split_column",

@@ -10,7 +10,10 @@ from uwml_core.analysis.loss_settings import loss_config
 
 # Settings that earlier versions of the trainer lacked, and what they did.
 ADDED_LATER: Mapping[str, Any] = {
+    "data.decode": "ahead",
+    "data.eval_split": None,
     "data.pictures": None,
+    "data.workers": 0,
     "model.image_encoder": None,
     "model.text_encoder": None,
     "train.compile": False,

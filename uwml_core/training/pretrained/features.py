@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 from uwml_core.data import PairDataset
 from uwml_core.data.pictures import decode
+from uwml_core.data.streamed import StreamedPictures
 from uwml_core.runlog.cache_folder import cache_folder
 from uwml_core.training.pretrained import images, texts
 from uwml_core.training.pretrained.images import ImageEncoder
@@ -51,11 +52,14 @@ def picture_features(dataset: PairDataset, name: str, *, progress: bool = False)
 
     def loaded() -> Callable[[slice], torch.Tensor]:
         encoder: ImageEncoder = _loaded(images.load, library, model, name)
+        stream = StreamedPictures(dataset.name, dataset.item_keys, encoded, clips=True)
+
+        def prepared(frames: Sequence[bytes]) -> torch.Tensor:
+            return torch.stack([encoder.prepare(decode(frame)) for frame in frames])
 
         def embed(part: slice) -> torch.Tensor:
-            rows = [encoded[row] for row in range(part.start, part.stop)]
-            pixels = torch.stack([encoder.prepare(decode(frame)) for row in rows for frame in row])
-            features: torch.Tensor = encoder.embed(pixels)
+            rows = np.arange(part.start, part.stop)
+            features: torch.Tensor = encoder.embed(torch.cat(stream.each(rows, prepared)))
             return features.view(len(rows), -1, features.shape[1]).mean(dim=1)
 
         return embed
