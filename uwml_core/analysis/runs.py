@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from uwml_core.analysis.loss_settings import loss_kind
+from uwml_core.analysis.splits import main_split
 from uwml_core.analysis.text import fixed, sentences
 from uwml_core.analysis.training_summary import best_retrieval
 from uwml_core.i18n import _, ngettext
@@ -68,7 +69,7 @@ def last_step(steps: pd.DataFrame) -> dict[str, Any] | None:
 
 
 def run_row(
-    run: RunMeta, last: Mapping[str, Any] | None, evals: pd.DataFrame | None, split: str = "val"
+    run: RunMeta, last: Mapping[str, Any] | None, evals: pd.DataFrame | None, split: str | None = None
 ) -> dict[str, Any]:
     """One row of the table of runs.
 
@@ -76,7 +77,7 @@ def run_row(
         run: the run.
         last: its newest row of ``steps`` with ``LAST_STEP_COLUMNS``, None without steps.
         evals: frame of its table ``evals``, None without.
-        split: evaluated split.
+        split: evaluated split; None takes the ``main_split``.
 
     Returns:
         Mapping with the keys ``RUN_COLUMNS``; NaN, None or an empty list where nothing was logged.
@@ -112,11 +113,12 @@ def _duration_s(started: Any, last: Mapping[str, Any]) -> float:
     return max(0.0, float((newest - started).total_seconds()))
 
 
-def _retrieval(evals: pd.DataFrame | None, directions: tuple[str, str], split: str) -> dict[str, Any]:
+def _retrieval(evals: pd.DataFrame | None, directions: tuple[str, str], split: str | None) -> dict[str, Any]:
     nothing = float("nan")
     row: dict[str, Any] = {"r1_first": nothing, "r1_second": nothing, "n_first": 0, "n_second": 0}
     if evals is None or evals.empty:
         return {**row, "rsum": nothing, "sparkline": []}
+    split = split or main_split(evals)
     best = best_retrieval(evals, directions, split)
     for place, direction in zip(("first", "second"), directions, strict=True):
         found = best[(best["direction"] == direction) & (best["metric"] == "R@1")]

@@ -7,6 +7,7 @@ import pandas as pd
 
 from uwml_core.analysis.decimation import SeriesView, decimate_series, inside, zoom_series
 from uwml_core.analysis.plateau import plateau
+from uwml_core.analysis.splits import main_split
 from uwml_core.i18n import _
 from uwml_core.weighting import UWMLConfig
 
@@ -216,19 +217,19 @@ def _trailing_mean(value: np.ndarray, window: int) -> np.ndarray:
     return np.where(n > 0, center + (total[1:] - total[first]) / np.maximum(n, 1), np.nan)
 
 
-def retrieval_curves(evals: pd.DataFrame, split: str = "val") -> pd.DataFrame:
+def retrieval_curves(evals: pd.DataFrame, split: str | None = None) -> pd.DataFrame:
     """R@K over evaluations.
 
     Args:
         evals: frame of the table ``evals``.
-        split: which split.
+        split: which split; None takes the ``main_split``.
 
     Returns:
         Frame ``[step, epoch, direction, metric, value, n, tied_share]``, values in percent, in order of
         metric (R@1, R@5, R@10), direction and step.
     """
     columns = ["step", "epoch", "direction", "metric", "value", "n", "tied_share"]
-    rows = evals[(evals["split"] == split) & evals["metric"].str.startswith("R@")]
+    rows = evals[(evals["split"] == (split or main_split(evals))) & evals["metric"].str.startswith("R@")]
     rows = rows[columns].assign(at=pd.to_numeric(rows["metric"].str[2:]))
     return rows.sort_values(["at", "direction", "step"], kind="stable")[columns].reset_index(drop=True)
 

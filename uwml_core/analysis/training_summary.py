@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from uwml_core.analysis.intervals import FEWEST_STEPS, Interval, difference_interval
+from uwml_core.analysis.splits import main_split
 from uwml_core.analysis.text import fixed, listed, percent, sentences
 from uwml_core.analysis.training import retrieval_curves
 from uwml_core.i18n import _, ngettext
@@ -65,7 +66,7 @@ def training_summary(
     steps: pd.DataFrame,
     evals: pd.DataFrame,
     directions: tuple[str, str],
-    split: str = "val",
+    split: str | None = None,
     *,
     best: pd.DataFrame | None = None,
 ) -> TrainingSummary:
@@ -75,7 +76,7 @@ def training_summary(
         steps: frame of the table ``steps`` with step, epoch, loss, batch_size and step_time_ms.
         evals: frame of the table ``evals``.
         directions: the run's directions; others are ignored.
-        split: evaluated split.
+        split: evaluated split; None takes the ``main_split``.
         best: what ``best_retrieval`` gives for these, where it is known already.
     """
     loss = steps["loss"].to_numpy(dtype=np.float64, na_value=np.nan)
@@ -98,7 +99,9 @@ def training_summary(
     )
 
 
-def best_retrieval(evals: pd.DataFrame, directions: tuple[str, str], split: str = "val") -> pd.DataFrame:
+def best_retrieval(
+    evals: pd.DataFrame, directions: tuple[str, str], split: str | None = None
+) -> pd.DataFrame:
     """Best R@K of each direction, ``[direction, metric, value, n, epoch, step]``; of equal ones the first."""
     curves = retrieval_curves(evals, split).dropna(subset=["value"])
     curves = curves[curves["direction"].isin(directions)]
@@ -120,7 +123,7 @@ def training_headline(
     steps: pd.DataFrame,
     evals: pd.DataFrame,
     directions: tuple[str, str],
-    split: str = "val",
+    split: str | None = None,
     *,
     summary: TrainingSummary | None = None,
 ) -> str:
@@ -135,6 +138,7 @@ def training_headline(
     """
     if not len(steps):
         return _("Too little data yet: no step has been logged.")
+    split = split or main_split(evals)
     summary = summary or training_summary(steps, evals, directions, split)
     loss = steps["loss"].to_numpy(dtype=np.float64, na_value=np.nan)
     parts = [_broken(summary, len(loss)) if summary.nonfinite_loss else "", _trend(loss)]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from uwml_core.analysis.splits import main_split
 from uwml_core.analysis.text import fixed, listed
 from uwml_core.i18n import _, ngettext
 
@@ -48,19 +49,20 @@ class RecallFall:
 
 
 def recall_fall(
-    evals: pd.DataFrame, direction: str, until_epoch: int | None = None, split: str = "val"
+    evals: pd.DataFrame, direction: str, until_epoch: int | None = None, split: str | None = None
 ) -> RecallFall:
-    """Look at R@1 on val from its best evaluation to the last one.
+    """Look at R@1 from its best evaluation to the last one.
 
     Args:
         evals: frame of the table ``evals``.
         direction: retrieval direction.
         until_epoch: leaves later evaluations out; None keeps all.
-        split: evaluated split.
+        split: evaluated split; None takes the ``main_split``.
 
     Returns:
         The fall; it counts beyond two standard errors, √(p₁(100 − p₁)/n₁ + p₂(100 − p₂)/n₂) in percent.
     """
+    split = split or main_split(evals)
     rows = evals[(evals["split"] == split) & (evals["metric"] == METRIC) & (evals["direction"] == direction)]
     rows = rows[(rows["epoch"] >= 0) & rows["value"].notna()].sort_values("step", kind="stable")
     if until_epoch is not None:

@@ -10,6 +10,7 @@ from uwml_core.analysis.diagnosis.frames import Frames
 from uwml_core.analysis.diagnosis.registry import NotApplicable, Rule
 from uwml_core.analysis.diagnosis.series import current
 from uwml_core.analysis.diagnosis.thresholds import FEWEST_EVALUATIONS, RECALL_FALL, TRAIN_ACCURACY
+from uwml_core.analysis.splits import main_split
 from uwml_core.analysis.text import fixed, percent
 from uwml_core.i18n import _, mark
 
@@ -76,11 +77,10 @@ def _falling(frames: Frames, recall: pd.DataFrame, best: int, accuracy: float) -
 
 
 def _recall(frames: Frames) -> pd.DataFrame:
-    """Mean R@K of the last split ``val`` evaluations, ``[step, epoch, recall, n]``."""
+    """Mean R@K of the evaluations of the ``main_split``, ``[step, epoch, recall, n]``."""
     evals = frames.evals
-    rows = evals[
-        evals["metric"].isin(["R@1", "R@5", "R@10"]) & (evals["split"] == "val") & (evals["epoch"] >= 0)
-    ]
+    recalls = evals["metric"].isin(["R@1", "R@5", "R@10"])
+    rows = evals[recalls & (evals["split"] == main_split(evals)) & (evals["epoch"] >= 0)]
     rows = rows[np.isfinite(rows["value"].to_numpy(dtype=np.float64))]
     found = rows.groupby("step", as_index=False).agg(
         epoch=("epoch", "last"), recall=("value", "mean"), n=("n", "max")

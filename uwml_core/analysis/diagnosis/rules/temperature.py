@@ -10,6 +10,7 @@ from uwml_core.analysis.diagnosis.frames import Frames
 from uwml_core.analysis.diagnosis.registry import NotApplicable, Rule
 from uwml_core.analysis.diagnosis.series import current, measured, tail
 from uwml_core.analysis.diagnosis.thresholds import EASY_LIMIT, SMALL_TEMPERATURE
+from uwml_core.analysis.splits import main_split
 from uwml_core.analysis.text import fixed, percent
 from uwml_core.i18n import _, mark
 from uwml_core.weighting import UWMLConfig
@@ -46,7 +47,7 @@ def check_small(frames: Frames) -> list[Finding]:
 
 def _recall(frames: Frames) -> pd.DataFrame:
     evals = frames.evals
-    rows = evals[(evals["metric"] == "R@1") & (evals["split"] == "val") & (evals["epoch"] >= 0)]
+    rows = evals[(evals["metric"] == "R@1") & (evals["split"] == main_split(evals)) & (evals["epoch"] >= 0)]
     found = rows.groupby(["step", "epoch"], as_index=False)["value"].mean()
     return pd.DataFrame(found).rename(columns={"value": "recall"})
 
