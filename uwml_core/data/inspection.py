@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from uwml_core.data.formats import Listing
+from uwml_core.data.formats import Clips, Listing
 from uwml_core.data.pictures import decode
 
 # Names that a list of faults shows; the number of all is said beside them.
@@ -37,6 +37,7 @@ class Inspection:
         looked_at: pictures that were opened; 0 where the data has features.
         missing: pictures that are not there.
         broken: pictures that cannot be decoded, and rows of features that are not finite.
+        short: clips with fewer frames than are taken, of which some are then repeated.
     """
 
     listing: Listing
@@ -49,6 +50,7 @@ class Inspection:
     looked_at: int = 0
     missing: Sequence[Fault] = field(default_factory=list)
     broken: Sequence[Fault] = field(default_factory=list)
+    short: Sequence[str] = field(default_factory=list)
 
     @property
     def usable(self) -> bool:
@@ -71,6 +73,9 @@ class Inspection:
             yield f"  {note}"
         if self.empty_captions:
             yield f"  {self.empty_captions} captions are empty and left out"
+        if isinstance(listing.frames, Clips):
+            few = f"clips have fewer than {listing.frames.count} frames and repeat some"
+            yield from _named(few, self.short)
         yield from _named("items have no caption", self.without_captions)
         yield from _named("keys stand for several items", self.repeated_keys)
         yield from _named("pictures are missing", [fault.key for fault in self.missing])
@@ -95,7 +100,7 @@ def inspect(listing: Listing, *, most_pictures: int | None = None) -> Inspection
     counts = [len(captions) for captions in listing.captions]
     owners = Counter(text for captions in listing.captions for text in set(captions))
     keys = Counter(listing.keys)
-    looked_at, missing, broken = _opened(listing, most_pictures)
+    looked_at, missing, broken, short = _opened(listing, most_pictures)
     return Inspection(
         listing=listing,
         split_sizes=dict(Counter(listing.splits)),
@@ -107,21 +112,25 @@ def inspect(listing: Listing, *, most_pictures: int | None = None) -> Inspection
         looked_at=looked_at,
         missing=missing,
         broken=broken,
+        short=short,
     )
 
 
-def _opened(listing: Listing, most: int | None) -> tuple[int, list[Fault], list[Fault]]:
+def _opened(listing: Listing, most: int | None) -> tuple[int, list[Fault], list[Fault], list[str]]:
     missing: list[Fault] = []
     broken: list[Fault] = []
+    short: list[str] = []
     if listing.frames is None:
-        return 0, missing, broken
+        return 0, missing, broken, short
     count = len(listing) if most is None else min(most, len(listing))
     for item in (k * len(listing) // count for k in range(count)):
         try:
             for frame in listing.frames.read(item):
                 decode(frame)
+            if isinstance(listing.frames, Clips) and listing.frames.length(item) < listing.frames.count:
+                short.append(listing.keys[item])
         except FileNotFoundError as error:
             missing.append(Fault(key=listing.keys[item], problem=str(error)))
         except (ValueError, OSError) as error:
             broken.append(Fault(key=listing.keys[item], problem=str(error)))
-    return count, missing, broken
+    return count, missing, broken, short

@@ -7,9 +7,9 @@ from types import ModuleType
 
 from uwml_core.data.errors import DataError
 from uwml_core.data.formats import karpathy, msrvtt, precomp, saved_dataset, shards, table
-from uwml_core.data.formats.listing import Frames, Listing
+from uwml_core.data.formats.listing import Clips, Frames, Listing
 
-__all__ = ["LAYOUTS", "Frames", "Listing", "read_listing"]
+__all__ = ["LAYOUTS", "Clips", "Frames", "Listing", "read_listing"]
 
 # In the order of asking: a folder of features may hold a csv, a folder of clips a csv of its splits.
 _READERS: tuple[ModuleType, ...] = (saved_dataset, precomp, msrvtt, karpathy, shards, table)

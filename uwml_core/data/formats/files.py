@@ -45,7 +45,7 @@ class FrameFolders:
     """
 
     def __init__(self, folder: Path, names: Sequence[str], count: int) -> None:
-        self._folder, self._names, self._count = folder.resolve(), names, count
+        self._folder, self._names, self.count = folder.resolve(), names, count
 
     def read(self, item: int) -> Sequence[bytes]:
         """Bytes of the frames taken.
@@ -57,8 +57,12 @@ class FrameFolders:
         paths = self.paths(item)
         if not paths:
             raise FileNotFoundError(self._names[item])
-        chosen = [paths[(2 * k + 1) * len(paths) // (2 * self._count)] for k in range(self._count)]
+        chosen = [paths[(2 * k + 1) * len(paths) // (2 * self.count)] for k in range(self.count)]
         return [path.read_bytes() for path in chosen]
+
+    def length(self, item: int) -> int:
+        """How many different frames are taken of an item: fewer than ``count`` where it is short."""
+        return min(len(self.paths(item)), self.count)
 
     def paths(self, item: int) -> list[Path]:
         """All frames of an item, in the order of their names; none where the folder is missing."""

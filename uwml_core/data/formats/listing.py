@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from uwml_core.data.features import FeatureRows
 
@@ -19,6 +19,20 @@ class Frames(Protocol):
             FileNotFoundError: if they are not there.
             ValueError: if the name leads out of the data's folder.
         """
+
+
+@runtime_checkable
+class Clips(Frames, Protocol):
+    """Frames of clips; one that has fewer than ``count`` repeats some.
+
+    Attributes:
+        count: frames that are taken of each.
+    """
+
+    count: int
+
+    def length(self, item: int) -> int:
+        """How many different frames are taken of an item."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

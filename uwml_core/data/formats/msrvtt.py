@@ -1,4 +1,4 @@
-"""MSR-VTT: MSRVTT_data.json with a csv of the split, clips as folders of frames.
+"""MSR-VTT: MSRVTT_data.json with a csv of the split, clips as video files or as folders of frames.
 
 Reference: Xu et al., "MSR-VTT: A large video description dataset for bridging video and language", 2016;
 split 1k-A: Yu et al., "A joint sequence fusion model for video question answering and retrieval", 2018.
@@ -10,8 +10,9 @@ from pathlib import Path
 
 from uwml_core.data.errors import DataError
 from uwml_core.data.formats.files import FrameFolders
-from uwml_core.data.formats.listing import Listing, spoken
+from uwml_core.data.formats.listing import Frames, Listing, spoken
 from uwml_core.data.formats.splits import split_of
+from uwml_core.data.formats.videos import VideoFiles, video_names
 from uwml_core.data.formats.words import entry, listed, read_json, read_table
 
 LAYOUT = "MSR-VTT"
@@ -37,7 +38,8 @@ def read(path: Path, pictures: Path | None = None) -> Listing:
 
     Args:
         path: the JSON, or the folder that holds it.
-        pictures: folder with a folder of frames per clip; ``frames`` beside the JSON when None.
+        pictures: folder with a folder of frames per clip, or with video files anywhere below it; when None,
+            ``frames`` beside the JSON, else the video files below the JSON's folder.
 
     Raises:
         DataError: for entries that are not as they should be, and clips that do not exist.
@@ -68,10 +70,21 @@ def read(path: Path, pictures: Path | None = None) -> Listing:
         groups=[groups[name] for name in splits],
         captions=[found[name][0] for name in splits],
         empty_captions=sum(empty for _, empty in found.values()),
-        frames=FrameFolders(file.parent / "frames" if pictures is None else pictures, list(splits), FRAMES),
+        frames=_frames(file.parent, pictures, list(splits)),
         modality="video",
         notes=tuple(notes),
     )
+
+
+def _frames(folder: Path, pictures: Path | None, ids: list[str]) -> Frames:
+    beside = folder / "frames"
+    if pictures is None and beside.is_dir():
+        return FrameFolders(beside, ids, FRAMES)
+    within = folder if pictures is None else pictures
+    files = video_names(within)
+    if any(name in files for name in ids):
+        return VideoFiles(within, [files.get(name) for name in ids], FRAMES)
+    return FrameFolders(beside if pictures is None else pictures, ids, FRAMES)
 
 
 def _file(path: Path) -> Path | None:

@@ -1,4 +1,4 @@
-"""CSV or TSV with a picture's path and a caption in each line, as open_clip and others read it."""
+"""CSV or TSV with the path of a picture or video and a caption in each line, as open_clip and others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from pathlib import Path
 
 from uwml_core.data.errors import DataError
 from uwml_core.data.formats.files import PictureFiles
-from uwml_core.data.formats.listing import Listing, spoken
+from uwml_core.data.formats.listing import Frames, Listing, spoken
+from uwml_core.data.formats.videos import VideoFiles, is_video
 from uwml_core.data.formats.words import read_table, read_text
 
 LAYOUT = "table of pictures and captions"
@@ -20,7 +21,11 @@ PICTURE_COLUMNS = (
     "path",
     "image_name",
     "picture",
+    "video",
+    "video_path",
 )
+# Frames that are taken of each video.
+FRAMES = 8
 CAPTION_COLUMNS = ("title", "caption", "captions", "text", "comment", "sentence")
 _SPLIT = "split"
 _GROUP = "group"
@@ -40,7 +45,8 @@ def read(path: Path, pictures: Path | None = None) -> Listing:
         pictures: folder that the names are relative to; the table's own when None.
 
     Raises:
-        DataError: if a column is missing, a name is empty, or lines of a picture name different splits.
+        DataError: if a column is missing, a name is empty, or lines of a picture name different splits; and
+            for pictures beside videos.
     """
     file = _file(path)
     if file is None:
@@ -67,9 +73,20 @@ def read(path: Path, pictures: Path | None = None) -> Listing:
         groups=list(groups.values()) if (groups := _told(file, header, rows, names, _GROUP)) else None,
         captions=[list(dict.fromkeys(said)) for said, _ in found],
         empty_captions=sum(empty for _, empty in found),
-        frames=PictureFiles(file.parent if pictures is None else pictures, list(captions)),
+        frames=_frames(file, file.parent if pictures is None else pictures, list(captions)),
+        modality="video" if is_video(next(iter(captions), "")) else "image",
         notes=(*notes, *((f"{repeated} lines repeat a picture and its caption",) if repeated else ())),
     )
+
+
+def _frames(file: Path, folder: Path, names: list[str]) -> Frames:
+    videos = [is_video(name) for name in names]
+    if not any(videos):
+        return PictureFiles(folder, names)
+    if not all(videos):
+        other = names[videos.index(not videos[0])]
+        raise DataError(file.name, f"names pictures and videos, such as {other[:80]!r}; expected one kind")
+    return VideoFiles(folder, names, FRAMES)
 
 
 def _file(path: Path) -> Path | None:
