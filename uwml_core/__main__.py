@@ -28,10 +28,11 @@ COMMANDS = (
     "doctor",
     "sick-run",
     "compact",
+    "copy",
     "convert",
 )
-# a keyword can name no module
-_MODULES = {"import": "import_bundle"}
+# a keyword can name no module, and one named like a standard module would stand in its way
+_MODULES = {"import": "import_bundle", "copy": "copy_run"}
 
 _PACKAGE = Path(__file__).parent
 

@@ -430,7 +430,7 @@ def test_logger_refuses_a_remote_root(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(
-        ValueError, match="is remote, and runs are only read there; write into a local folder"
+        ValueError, match="is remote, and runs are written on this machine; write into a local folder"
     ):
         RunLogger(root)
     assert list(tmp_path.iterdir()) == []

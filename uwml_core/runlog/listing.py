@@ -79,7 +79,7 @@ _verdicts: BoundedCache[str] = BoundedCache(100_000)
 def list_table(run: Path, table: str, *, foreign: bool) -> Listing:
     """List a table's folder; where the run is foreign, any Parquet file counts, ``<table>.parquet``, too."""
     parts, issues = _usable(run, table, foreign)
-    kept, _ = _without_covered(parts)
+    kept, _ = without_covered(parts)
     return Listing(tuple(kept), tuple(sorted(issues, key=lambda issue: issue.file)))
 
 
@@ -87,7 +87,7 @@ def remove_covered(run: Path, tables: Iterable[str]) -> None:
     """Delete files that a wider one has made superfluous; only for the one that holds the run's lock."""
     for table in tables:
         parts, _ = _usable(run, table, foreign=False)
-        for part in _without_covered(parts)[1]:
+        for part in without_covered(parts)[1]:
             with contextlib.suppress(OSError):
                 part.path.unlink()
 
@@ -235,7 +235,7 @@ def known_problem(part: Part) -> str:
     return _verdicts.get(("read", *part.key)) or ""
 
 
-def _without_covered(parts: list[Part]) -> tuple[list[Part], list[Part]]:
+def without_covered(parts: list[Part]) -> tuple[list[Part], list[Part]]:
     """Files that count, and those whose range lies inside a wider one of the same segment and process.
 
     A compaction leaves them when it dies.

@@ -111,14 +111,14 @@ def local_folder(place: Place, argument: str) -> Path:
     Example:
         >>> local_folder("s3://bucket/logs", "root")
         Traceback (most recent call last):
-        ValueError: root='s3://bucket/logs' is remote, and runs are only read there; write into a local \
-folder and copy it (aws s3 sync, rclone), also while the run grows
+        ValueError: root='s3://bucket/logs' is remote, and runs are written on this machine; write into a \
+local folder and have it copied (copy_to='s3://bucket/logs', or `uwml copy`), also while the run grows
     """
     # a path made of a URL has lost one of its slashes
     if _SCHEME.match(os.fspath(place)):
         shown = _SECRET.sub("/", os.fspath(place).partition("?")[0])
         raise ValueError(
-            f"{argument}={shown!r} is remote, and runs are only read there; write into a local folder and "
-            "copy it (aws s3 sync, rclone), also while the run grows"
+            f"{argument}={shown!r} is remote, and runs are written on this machine; write into a local "
+            f"folder and have it copied (copy_to={shown!r}, or `uwml copy`), also while the run grows"
         )
     return Path(place)

@@ -9,8 +9,12 @@ from contextlib import ExitStack
 
 from uwml_core.runlog.alerts import Alerts
 from uwml_core.runlog.buffer import RecordBuffer
+from uwml_core.runlog.copy_thread import CopyThread
+from uwml_core.runlog.copying import RunCopy
+from uwml_core.runlog.destination import Destination
 from uwml_core.runlog.opening import OpenRun
-from uwml_core.runlog.thread import WriterThread
+from uwml_core.runlog.runfile import RunInUseError
+from uwml_core.runlog.thread import Problem, WriterThread
 
 
 class TelemetryWarning(UserWarning):
@@ -38,6 +42,7 @@ class Session:
         self._strict = strict
         self._closed = False
         self._ending = ExitStack()
+        self._copying: CopyThread | None = None
         self._buffer = RecordBuffer(batch=flush_steps, capacity=4 * flush_steps)
         self._thread = WriterThread(
             self._buffer,
@@ -55,6 +60,15 @@ class Session:
         """Note as events, until the end, what ``uwml doctor`` finds wrong with the run."""
         alerts = Alerts(self.opened.runfile.folder, tell=self.put, step=lambda: self.step, every_s=every_s)
         self._ending.callback(alerts.close)
+
+    def copy_to(self, place: Destination) -> None:
+        """Have the run copied there while it grows, and at the end."""
+        try:
+            copy = RunCopy(self.opened.runfile.folder, place)
+        except RunInUseError as error:
+            self._thread.problem = Problem("it is not copied from here", error)
+            return
+        self._copying = CopyThread(copy, tell=self.put, step=lambda: self.step)
 
     def check(self) -> None:
         """Report a problem of the thread, if there is one.
@@ -87,6 +101,9 @@ class Session:
         self._thread.finish(status)
         self.opened.release()
         self._report()
+        if self._copying is not None and (error := self._copying.close()) is not None:
+            self._thread.problem = Problem("its copy is not complete, `uwml copy` completes it", error)
+            self._report()
         return True
 
     def _report(self) -> None:

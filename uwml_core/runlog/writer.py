@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from uwml_core.runlog.arrays import kept
 from uwml_core.runlog.attaching import open_for_writing
+from uwml_core.runlog.destination import destination
 from uwml_core.runlog.items import write_items
 from uwml_core.runlog.nearest import Nearest
 from uwml_core.runlog.null import NullLogger
@@ -62,6 +63,9 @@ class RunLogger(SimilarityLog, SnapshotLog):
             its own part of the batch, and what they are told besides is left out.
         alert_seconds: another process of the lowest priority asks the rules of ``uwml doctor`` that often
             what is wrong, and a new warning becomes an event of kind ``alert``; None asks nobody.
+        copy_to: URL of a logs folder, such as ``s3://bucket/logs``, into which a thread copies what has been
+            written, every five seconds and at the end. Credentials come from the environment. A place out of
+            reach is tried again, and never stops training; the run in ``root`` is whole whatever happens.
 
     Raises:
         ValueError: for an unsafe or taken run id, nothing to resume, or ranks that disagree.
@@ -97,6 +101,7 @@ class RunLogger(SimilarityLog, SnapshotLog):
         rank: int = 0,
         world_size: int = 1,
         alert_seconds: float | None = None,
+        copy_to: str | None = None,
     ) -> None:
         if alert_seconds is not None and not alert_seconds > 0:
             raise ValueError(f"alert_seconds={alert_seconds!r}: expected more than 0, or None for no alerts")
@@ -104,6 +109,7 @@ class RunLogger(SimilarityLog, SnapshotLog):
             raise ValueError(
                 f"flush_seconds={flush_seconds!r} and flush_steps={flush_steps!r}: expected more than 0"
             )
+        copied = None if copy_to is None or rank else destination(copy_to)
         described = {"name": name, "modalities": modalities, "config": config, "seed": seed}
         described |= {"data_fingerprint": data_fingerprint, "parent": parent, "total_steps": total_steps}
         described |= {"rank": rank, "world_size": world_size, "pairs_every": pairs_every}
@@ -121,6 +127,8 @@ class RunLogger(SimilarityLog, SnapshotLog):
             self.log_event("resume", f"resumed at step {opened.first_step}", segment=opened.segment)
         if alert_seconds is not None and not rank:
             self._session.raise_alerts(alert_seconds)
+        if copied is not None:
+            self._session.copy_to(copied)
 
     def log_step(
         self,
