@@ -29,9 +29,9 @@ def check(frames: Frames) -> list[Finding]:
     lie above it.
     """
     margin = _mean_margins(frames)
-    low, typical, high, top = (float(q) for q in np.quantile(margin, [0.1, 0.5, 0.9, 0.99]))
+    low, typical, learned, high, top = (float(q) for q in np.quantile(margin, [0.05, 0.5, 0.9, 0.95, 0.99]))
     lopsided = (typical - low) / max(high - typical, 1e-9)
-    if not (high > LEARNED_MARGIN and lopsided > LOPSIDED_LIMIT):
+    if not (learned > LEARNED_MARGIN and lopsided > LOPSIDED_LIMIT):
         return []
     below = int((margin < 2.0 * typical - top).sum())
     share = below / len(margin)
@@ -41,9 +41,9 @@ def check(frames: Frames) -> list[Finding]:
             severity="warning",
             confidence=confidence(lopsided, LOPSIDED_LIMIT, LOPSIDED_CERTAIN),
             title=_(
-                "{found} of {n} training items ({share}) are suspected wrong pairs: the lowest tenth of the "
-                "mean margins lies {lopsided} times as far below the median ({typical}) as the highest "
-                "tenth above."
+                "{found} of {n} training items ({share}) are suspected wrong pairs: the lowest twentieth of "
+                "the mean margins lies {lopsided} times as far below the median ({typical}) as the highest "
+                "twentieth above."
             ).format(
                 found=f"{below:,}",
                 n=f"{len(margin):,}",
