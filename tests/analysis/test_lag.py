@@ -7,7 +7,7 @@ import pytest
 from uwml_core.analysis.controller_log import controller_log, window_means
 from uwml_core.analysis.intervals import block_interval
 from uwml_core.analysis.jitter import jitter
-from uwml_core.analysis.lag import find_lag, stretches
+from uwml_core.analysis.lag import find_lag, may_lag, stretches
 
 DIRECTIONS = ("i2t", "t2i")
 
@@ -141,3 +141,12 @@ def test_jitter_leaves_out_changes_to_what_is_not_a_number():
 @pytest.mark.parametrize("n", [0, 1])
 def test_jitter_of_one_step_is_unknown(n):
     assert np.isnan(jitter(np.full((n, 2), 0.5)).per_100_steps)
+
+
+@pytest.mark.parametrize("ahead", [0.0, 0.05, 0.2, -0.2])
+def test_a_lag_is_ruled_out_only_where_there_is_none_so_large(ahead):
+    log = log_of(np.repeat([0.3, 0.0, ahead], 40), epochs=np.repeat(np.arange(3), 40), noise=0.1)
+    for limit in (0.02, 0.1, 0.25):
+        assert may_lag(log, limit) or not find_lag(log).behind.low > limit
+    assert not may_lag(log_of(np.zeros(100), epochs=np.zeros(100)), 0.1)
+    assert not may_lag(log_of(np.zeros(3), epochs=np.zeros(3)), 0.0)

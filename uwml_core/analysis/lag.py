@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
 
 from uwml_core.analysis.controller_log import ControllerLog
 from uwml_core.analysis.intervals import FEWEST_STEPS, Interval, block_interval
+from uwml_core.runlog.cache import BoundedCache
+
+# Of epochs that are over, which a run that goes on asks for again and again.
+_intervals = BoundedCache[Interval](limit=10_000)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +51,7 @@ def find_lag(log: ControllerLog) -> Lag:
     start = starts[-1] if starts else 0
     if side:
         for earlier, later in zip(starts[-2::-1], starts[:0:-1], strict=True):
-            if _side(block_interval(ahead[earlier:later])) != side:
+            if _side(_kept_interval(ahead[earlier:later])) != side:
                 break
             start = earlier
     lagging = {1: 1, -1: 0, 0: None}[side]
@@ -59,6 +64,20 @@ def find_lag(log: ControllerLog) -> Lag:
         first_epoch=int(epoch) if np.isfinite(epoch) else None,
         from_start=start == 0,
     )
+
+
+def may_lag(log: ControllerLog, limit: float) -> bool:
+    """Whether ``find_lag`` may find one behind by more than a limit: it needs no resampling to say no."""
+    rows = np.flatnonzero(log.usable)
+    ahead = log.gap[rows, 0] - log.gap[rows, 1]
+    starts = np.array(stretches(log.epoch[rows]), dtype=np.int64)
+    since = np.cumsum(ahead[::-1])[::-1][starts] / (len(ahead) - starts)
+    return bool((np.abs(since) > limit).any())
+
+
+def _kept_interval(values: np.ndarray) -> Interval:
+    key = hashlib.blake2b(values.tobytes(), digest_size=16).digest()
+    return _intervals.get_or_make(key, lambda: block_interval(values))
 
 
 def _side(interval: Interval) -> int:

@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.steps import a_step
+from tests.support.steps import a_step, log_batches
 from uwml_core.__main__ import main
 from uwml_core.analysis.diagnosis.examine import Examination, diagnose
 from uwml_core.analysis.diagnosis.follow import follow
+from uwml_core.commands.doctor import _plain as plain
 from uwml_core.installation import child_environment
 from uwml_core.runlog.reader import open_run
 from uwml_core.runlog.writer import RunLogger
@@ -110,3 +111,15 @@ def test_how_every_training_begins_is_no_finding_while_it_begins(
         assert "collapse" in {finding.rule for finding in diagnose(run).findings}
         assert ("collapse" in {finding.rule for finding in follow(run, lambda: True)}) == told
     assert "collapse" in {finding.rule for finding in follow(run, lambda: True)}
+
+
+def test_a_run_that_was_followed_is_told_of_as_one_that_is_looked_at_first(tmp_path: Path) -> None:
+    with RunLogger(tmp_path, "run") as log:
+        examination = Examination(open_run(log.path))
+        for begin in range(0, 90, 30):
+            log_batches(log, range(begin, begin + 30))
+            log.flush()
+            followed, fresh = examination.update(), diagnose(open_run(log.path))
+            assert [plain(one) for one in followed.findings] == [plain(one) for one in fresh.findings]
+            assert followed.not_applicable == fresh.not_applicable
+    assert len(followed.findings) > 2

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from uwml_core.analysis.diagnosis.drift import drift_frame
@@ -20,13 +22,13 @@ from uwml_core.weighting import UWMLConfig
 
 # Beyond the schema's columns of ``steps``, what a loop may log of its own.
 OWN_COLUMNS = ("effective_batch_size",)
+PAIR_COLUMNS = ("step", "positive_similarity", "negative_similarity", "margin", "pair_loss", "weight")
 
 
 class Frames:
     """The tables of one run.
 
-    A rule is a pure function of this: the same frames give the same findings. Columns that no row holds a
-    value of are left out of ``steps``, so that ``logged`` answers for foreign runs, too.
+    A rule is a pure function of this: the same frames give the same findings.
 
     Args:
         directions, modalities: names of both.
@@ -51,8 +53,8 @@ class Frames:
 
     @cached_property
     def steps(self) -> pd.DataFrame:
-        """Table ``steps`` in step order."""
-        return self._load("steps").dropna(axis="columns", how="all")
+        """Table ``steps`` in step order, without columns that no row holds a value of."""
+        return self._load("steps")
 
     @cached_property
     def evals(self) -> pd.DataFrame:
@@ -81,7 +83,7 @@ class Frames:
 
     @cached_property
     def pairs(self) -> pd.DataFrame:
-        """Rows of ``pairs`` of the newest steps, about ``RECENT_PAIR_ROWS`` at most."""
+        """``PAIR_COLUMNS`` of the newest rows of ``pairs``, about ``RECENT_PAIR_ROWS``, in step order."""
         return self._load("pairs")
 
     @cached_property
@@ -123,7 +125,13 @@ def frames_of(run: Run, load: Callable[[str], pd.DataFrame]) -> Frames:
 
 def _steps(run: Run) -> pd.DataFrame:
     names = [*STEPS.schema(run.directions).names, *OWN_COLUMNS]
-    frame: pd.DataFrame = run.table("steps", columns=names).to_pandas(split_blocks=True)
+    # following a run reads its new parts only
+    return _joined(run.map_parts("steps", _known_columns, columns=names))
+
+
+def _known_columns(rows: pa.Table) -> pd.DataFrame:
+    known = [name for name in rows.column_names if rows[name].null_count < rows.num_rows]
+    frame: pd.DataFrame = rows.select(known).to_pandas(split_blocks=True)
     return frame
 
 
@@ -132,14 +140,33 @@ def _last_step(run: Run, table: str) -> int:
     return max((part.last for part in parts), default=-1)
 
 
+@dataclass(frozen=True)
+class _Since:
+    """Rows of a part from a step on."""
+
+    first: int
+
+    def __call__(self, rows: pa.Table) -> pd.DataFrame:
+        chosen = rows.filter(pc.field("step") >= self.first)
+        frame: pd.DataFrame = chosen.to_pandas(split_blocks=True)
+        return frame
+
+
 def _pairs(run: Run) -> pd.DataFrame:
     last = _last_step(run, "pairs")
     batches = run.table("steps", columns=["batch_size"], steps=(last - 9, last))["batch_size"]
-    batch = pc.max(batches).as_py() or 128
-    first = max(0, last + 1 - max(1, RECENT_PAIR_ROWS // (2 * batch)))
-    rows = run.table("pairs", filter=pc.field("step") >= first, steps=(first, max(last, first)))
-    frame: pd.DataFrame = rows.to_pandas(split_blocks=True)
-    return frame
+    recent = max(1, RECENT_PAIR_ROWS // (2 * (pc.max(batches).as_py() or 128)))
+    # by leaps, so that what was read of a part serves for many looks
+    leap = max(1, recent // 4)
+    since = _Since(max(0, (last + 1 - recent) // leap * leap))
+    rows = run.map_each("pairs", lambda p: since if p.last >= since.first else None, columns=PAIR_COLUMNS)
+    # the parts of several processes lie beside each other
+    return _joined(rows).sort_values("step", kind="stable", ignore_index=True) if rows else pd.DataFrame()
+
+
+def _joined(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    filled = [part for part in parts if len(part)]
+    return pd.concat(filled or parts[:1], ignore_index=True) if parts else pd.DataFrame()
 
 
 def _shared_captions(run: Run) -> pd.DataFrame:

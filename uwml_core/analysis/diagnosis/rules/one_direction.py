@@ -10,7 +10,7 @@ from uwml_core.analysis.diagnosis.frames import Frames
 from uwml_core.analysis.diagnosis.registry import Rule
 from uwml_core.analysis.diagnosis.series import current, measured, tail, thinned
 from uwml_core.analysis.diagnosis.thresholds import LAG_CERTAIN, LAG_LIMIT, NO_WEIGHT
-from uwml_core.analysis.lag import find_lag
+from uwml_core.analysis.lag import find_lag, may_lag
 from uwml_core.analysis.text import fixed
 from uwml_core.i18n import _, mark
 
@@ -52,7 +52,10 @@ def check(frames: Frames) -> list[Finding]:
 
 def check_lag(frames: Frames) -> list[Finding]:
     """Find a direction whose gap is smaller than the other's by far, up to now."""
-    lag = find_lag(controller_log(frames.steps, frames.directions))
+    log = controller_log(frames.steps, frames.directions)
+    if not may_lag(log, LAG_LIMIT):
+        return []
+    lag = find_lag(log)
     if lag.lagging is None or not lag.behind.low > LAG_LIMIT:
         return []
     name, step = frames.directions[lag.lagging], frames.steps["step"]

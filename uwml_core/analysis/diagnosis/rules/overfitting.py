@@ -82,18 +82,15 @@ def _recall(frames: Frames) -> pd.DataFrame:
     recalls = evals["metric"].isin(["R@1", "R@5", "R@10"])
     rows = evals[recalls & (evals["split"] == main_split(evals)) & (evals["epoch"] >= 0)]
     rows = rows[np.isfinite(rows["value"].to_numpy(dtype=np.float64))]
-    found = rows.groupby("step", as_index=False).agg(
-        epoch=("epoch", "last"), recall=("value", "mean"), n=("n", "max")
-    )
-    return pd.DataFrame(found)
+    found = rows.groupby("step", as_index=False).agg({"epoch": "last", "value": "mean", "n": "max"})
+    return pd.DataFrame(found).rename(columns={"value": "recall"})
 
 
 def _train_accuracy(frames: Frames) -> float:
-    steps = frames.steps.tail(max(1, len(frames.steps) // 10))
-    names = [f"accuracy_{d}" for d in frames.directions if f"accuracy_{d}" in steps]
-    return (
-        float(np.nanmean(steps[names].to_numpy(dtype=np.float64))) if names and len(steps) else float("nan")
-    )
+    """Mean over the newest tenth of the steps and the directions that were logged."""
+    newest = max(1, len(frames.steps) // 10)
+    accuracy = np.array([frames.column(f"accuracy_{d}")[-newest:] for d in frames.directions])
+    return float(np.nanmean(accuracy)) if np.isfinite(accuracy).any() else float("nan")
 
 
 OVERFITTING = Rule(

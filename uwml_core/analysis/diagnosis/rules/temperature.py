@@ -15,6 +15,8 @@ from uwml_core.analysis.text import fixed, percent
 from uwml_core.i18n import _, mark
 from uwml_core.weighting import UWMLConfig
 
+_NEWEST = 200
+
 
 def check_small(frames: Frames) -> list[Finding]:
     """Find a temperature below what any method uses, and tell how recall jumps from epoch to epoch."""
@@ -99,19 +101,26 @@ def _default_temperature(frames: Frames) -> tuple[Change, ...]:
 
 def _easy_shares(frames: Frames) -> pd.DataFrame:
     """Part of the negative gradient behind the hardest negatives, ``[step, easy]`` of the newest steps."""
-    columns = ["step", "margin", "pair_loss", "weight"]
-    rows = frames.pairs[columns].merge(frames.steps[["step", "temperature"]], on="step").astype(np.float64)
-    rows = rows[np.isfinite(rows.to_numpy()).all(axis=1)]
-    hardest = rows["weight"] * np.exp(
-        np.minimum(-rows["pair_loss"] - rows["margin"] / rows["temperature"], 0.0)
-    )
-    parts = pd.DataFrame(
-        {"step": rows["step"], "hardest": hardest, "all": -rows["weight"] * np.expm1(-rows["pair_loss"])}
-    )
+    known = frames.steps["step"].to_numpy()
+    rows = frames.pairs.iloc[_newest_rows(frames.pairs["step"].to_numpy()) :]
+    step = rows["step"].to_numpy()
+    place = np.minimum(np.searchsorted(known, step), len(known) - 1)
+    temperature = np.where(known[place] == step, frames.column("temperature")[place], np.nan)
+    margin, loss, weight = (rows[name].to_numpy(np.float64) for name in ("margin", "pair_loss", "weight"))
+    pull = -weight * np.expm1(-loss)
+    hardest = weight * np.exp(np.minimum(-loss - margin / temperature, 0.0))
+    usable = np.isfinite(hardest) & np.isfinite(pull)
+    parts = pd.DataFrame({"step": step, "hardest": hardest, "all": pull})[usable]
     sums = parts.groupby("step", as_index=False).sum()
-    sums = sums[sums["all"] > 0].tail(200)
+    sums = sums[sums["all"] > 0]
     easy = 1.0 - np.minimum(sums["hardest"] / sums["all"], 1.0)
     return pd.DataFrame({"step": sums["step"].astype(np.int64), "easy": easy}).reset_index(drop=True)
+
+
+def _newest_rows(step: np.ndarray) -> int:
+    """First row of the newest ``_NEWEST`` steps that have rows."""
+    begins = np.flatnonzero(np.diff(step, prepend=-1))
+    return int(begins[-_NEWEST]) if len(begins) >= _NEWEST else 0
 
 
 SMALL_TEMPERATURE_RULE = Rule(
