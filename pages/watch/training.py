@@ -3,6 +3,7 @@ import streamlit as st
 from uwml_core import ui
 from uwml_core.analysis import training as analysis
 from uwml_core.analysis.loss_settings import loss_unit
+from uwml_core.analysis.splits import main_split
 from uwml_core.analysis.training_summary import best_retrieval, training_headline, training_summary
 from uwml_core.figures import training as figures
 from uwml_core.i18n import _
@@ -43,9 +44,8 @@ def body(run: Run) -> None:
             run, "evals", "recall figure", figures.retrieval_figure, curves, theme, directions=directions,
             height=340,
         )  # fmt: skip
-        ui.card(
-            _("Recall on val"), figure, curves, ui.queries_note(curves), key="recall", unit="%", height=340
-        )
+        title = _("Recall on {split}").format(split=main_split(evals))
+        ui.card(title, figure, curves, ui.queries_note(curves), key="recall", unit="%", height=340)
 
     for column, quantity in zip(st.columns(3, gap="small") + st.columns(3, gap="small"), SMALL, strict=True):
         with column:

@@ -6,6 +6,7 @@ from functools import partial
 
 from uwml_core.analysis import training as analysis
 from uwml_core.analysis.loss_settings import loss_unit
+from uwml_core.analysis.splits import main_split
 from uwml_core.analysis.training_summary import training_headline, training_summary
 from uwml_core.figures import training as figures
 from uwml_core.figures.theme import Theme
@@ -66,8 +67,9 @@ def _loss(source: Source) -> Chart:
 def _recall(source: Source) -> Chart:
     curves = analysis.retrieval_curves(source.evals)
     draw = partial(figures.retrieval_figure, curves, directions=source.directions, height=340)
+    title = _("Recall on {split}").format(split=main_split(source.evals))
     return Chart(
-        key="recall", title=_("Recall on val"), draw=draw, frame=curves, unit="%", height=340,
+        key="recall", title=title, draw=draw, frame=curves, unit="%", height=340,
         notes=(queries_note(curves),), wide=True,
     )  # fmt: skip
 

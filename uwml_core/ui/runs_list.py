@@ -71,6 +71,8 @@ def _columns(table: pd.DataFrame) -> dict[str, Any]:
     column = st.column_config
     first, second = (_direction(table, name) for name in ("first_direction", "second_direction"))
     best = _("R@1 {direction}, %")
+    on_split = _("Best on val, or on the split that is evaluated in its place")
+    summed = _("Best sum of R@1, R@5 and R@10 of both directions, on the same split")
     return {
         "status": column.TextColumn(_("Status"), width=110),
         "name": column.TextColumn(_("Name"), width=190),
@@ -78,13 +80,11 @@ def _columns(table: pd.DataFrame) -> dict[str, Any]:
         "started": column.DatetimeColumn(_("Started"), format="YYYY-MM-DD HH:mm", width=125),
         "minutes": column.NumberColumn(_("Minutes"), format="%.1f"),
         "steps": column.NumberColumn(_("Steps"), format="%,d"),
-        "r1_first": column.NumberColumn(best.format(direction=first), format="%.1f", help=_("Best on val")),
-        "r1_second": column.NumberColumn(best.format(direction=second), format="%.1f", help=_("Best on val")),
-        "rsum": column.NumberColumn(
-            _("rsum"), format="%.1f", help=_("Best sum of R@1, R@5 and R@10 of both directions on val")
-        ),
+        "r1_first": column.NumberColumn(best.format(direction=first), format="%.1f", help=on_split),
+        "r1_second": column.NumberColumn(best.format(direction=second), format="%.1f", help=on_split),
+        "rsum": column.NumberColumn(_("rsum"), format="%.1f", help=summed),
         "sparkline": column.LineChartColumn(
-            _("R@1 over evaluations"), help=_("Mean of both directions on val")
+            _("R@1 over evaluations"), help=_("Mean of both directions, on the same split")
         ),
     }
 
