@@ -1,0 +1,90 @@
+"""What the study trains, stage by stage; a stage whose settings are tuned reads the results of the tuning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from benchmarks.study.cases import ABLATION, CANDIDATES, FEW_SEEDS, PROMISES, SENSITIVITY, Case
+from benchmarks.study.configuration import Configuration
+from benchmarks.study.methods import (
+    INFONCE,
+    METHODS,
+    SEEDS,
+    TUNED_AT,
+    TUNED_INFONCE,
+    TUNED_UWML,
+    TUNING_SEEDS,
+    UWML,
+    configuration,
+    tuning,
+)
+from benchmarks.study.paired import Results
+
+MODALITIES = ("image", "video")
+CORE = (INFONCE, UWML, TUNED_INFONCE, TUNED_UWML)
+OTHERS = tuple(name for name in METHODS if name not in CORE)
+
+
+class Part(NamedTuple):
+    """Configurations that are trained with the same seeds, once what they depend on is there."""
+
+    make: Callable[[Results], Sequence[Configuration]]
+    seeds: tuple[int, ...] = SEEDS
+
+
+def chosen(results: Results, name: str, modality: str, noise: float) -> Configuration:
+    """A method for the test: as it is, or with the settings that were best on the validation split."""
+    more = {}
+    if METHODS[name].grid:
+        best = results.best(tuning(name, modality, TUNED_AT[noise]))
+        more = dict(best.settings)
+    return configuration(name, modality, noise, more)
+
+
+def tuned(results: Results, name: str, modality: str, noise: float) -> Configuration | None:
+    """As ``chosen``; None while the tuning has no results."""
+    try:
+        return chosen(results, name, modality, noise)
+    except ValueError:
+        return None
+
+
+def parts() -> Iterator[Part]:
+    """The whole study in the order in which it is trained."""
+    for noise in (0.4, 0.0):
+        for modality in MODALITIES:
+            yield from _methods(CORE, modality, noise)
+    for noise in (0.4, 0.0):
+        for modality in MODALITIES:
+            yield _cases(CANDIDATES, modality, noise)
+    yield _cases(ABLATION, "image", 0.4)
+    yield _cases(SENSITIVITY, "image", 0.4, FEW_SEEDS)
+    yield from _methods(OTHERS, "image", 0.4)
+    for modality in MODALITIES:
+        yield from _methods(CORE, modality, 0.2)
+    yield _cases(PROMISES, "image", 0.4, FEW_SEEDS)
+    yield _cases(SENSITIVITY, "image", 0.0, FEW_SEEDS)
+    for modality, noise in (("image", 0.0), ("video", 0.4), ("video", 0.0), ("image", 0.2), ("video", 0.2)):
+        yield from _methods(OTHERS, modality, noise)
+
+
+def _methods(names: Sequence[str], modality: str, noise: float) -> Iterator[Part]:
+    for name in names:
+        grid = tuning(name, modality, TUNED_AT[noise])
+        if grid:
+            yield Part(partial(_same, grid), TUNING_SEEDS)
+        yield Part(partial(_chosen, name, modality, noise))
+
+
+def _chosen(name: str, modality: str, noise: float, results: Results) -> list[Configuration]:
+    return [chosen(results, name, modality, noise)]
+
+
+def _cases(cases: Sequence[Case], modality: str, noise: float, seeds: tuple[int, ...] = SEEDS) -> Part:
+    return Part(partial(_same, [case.configuration(modality, noise) for case in cases]), seeds)
+
+
+def _same(configurations: list[Configuration], _: Results) -> list[Configuration]:
+    return configurations

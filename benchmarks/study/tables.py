@@ -1,0 +1,172 @@
+"""The tables of ``docs/results.md``, as Markdown, from the results alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from benchmarks.study.cases import ABLATION, ALL, CANDIDATES, NONE, SENSITIVITY, Case
+from benchmarks.study.configuration import Configuration
+from benchmarks.study.methods import BASE, INFONCE, METHODS, TUNED_INFONCE, configuration
+from benchmarks.study.paired import Results, told
+from benchmarks.study.plan import MODALITIES, tuned
+from benchmarks.study.promises import promises
+
+_SEEN = ("ESS/n", "gradient of wrong pairs", "CPU s")
+# whose weights belong to pairs of anchor and negative
+_BY_PAIR = ("siglip",)
+
+
+def methods(results: Results) -> str:
+    """Every method on both sets, clean and with wrong pairs."""
+    blocks = [_methods(results, modality, noise) for modality in MODALITIES for noise in (0.0, 0.2, 0.4)]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _methods(results: Results, modality: str, noise: float) -> str:
+    base = tuned(results, TUNED_INFONCE, modality, noise)
+    lines = []
+    for name in METHODS:
+        which = tuned(results, name, modality, noise)
+        if base is None or which is None or not len(results.rows(which)):
+            continue
+        rows = results.rows(which)
+        to_text, from_text = (rows[f"test_{column}"].mean() for column in ("there_r1", "back_r1"))
+        cells = [
+            name,
+            told(results.mean(which, "R@1")),
+            f"{to_text:.1f} / {from_text:.1f}",
+            _over(results, which, base, "R@1"),
+            _over(results, which, base, "R@10"),
+            *_seen(results, which),
+            str(len(rows)),
+        ]
+        lines.append(_row(cells))
+    if not lines:
+        return ""
+    head = ("method", "R@1", "to text / from text", "over InfoNCE tuned", "the same, R@10", *_SEEN, "n")
+    swapped = f"{noise:.0%} of the training captions swapped" if noise else "clean"
+    return "\n".join([f"**{modality}-text, {swapped}**", "", *_head(head), *lines])
+
+
+def _seen(results: Results, which: Configuration) -> list[str]:
+    rows = results.rows(which)
+    ess = "" if which.preset in _BY_PAIR else f"{rows['ess_share'].mean():.2f}"
+    wrong = rows["wrong_gradient"].mean()
+    return [ess, f"{wrong:.0%}" if wrong == wrong else "", f"{rows['train_s'].mean():.1f}"]
+
+
+def tuning(results: Results) -> str:
+    """The settings that each method was given for the test."""
+    lines = []
+    for name, method in METHODS.items():
+        for modality in MODALITIES if method.grid else ():
+            told_settings = [_settings(tuned(results, name, modality, noise)) for noise in (0.0, 0.2)]
+            if any(told_settings):
+                lines.append(_row([name, modality, *told_settings]))
+    return "\n".join([*_head(("method", "set", "clean", "20 % and 40 % swapped")), *lines])
+
+
+def _settings(which: Configuration | None) -> str:
+    if which is None:
+        return ""
+    own = {*METHODS[which.method].settings.items(), *BASE[which.modality].items()}
+    told_of = {key: value for key, value in which.settings.items() if (key, value) not in own}
+    return ", ".join(f"{key.partition('.')[2]} {value:g}" for key, value in told_of.items()) or "as they are"
+
+
+def candidates(results: Results) -> str:
+    """Weightings that might become the defaults, over InfoNCE with the same rate and temperature."""
+    places = [(modality, noise) for modality in MODALITIES for noise in (0.0, 0.4)]
+    head = ["weighting", *(f"{m}, {f'{n:.0%} swapped' if n else 'clean'}" for m, n in places), "n"]
+    lines = []
+    for case in (Case(title="as it was", settings={}), *CANDIDATES):
+        cells, seeds = [case.title], set()
+        for modality, noise in places:
+            base = configuration(INFONCE, modality, noise, {})
+            found = results.difference(case.configuration(modality, noise), base, "R@1")
+            cells.append(told(found, signed=True))
+            seeds.add(found.n)
+        lines.append(_row([*cells, _counts(seeds)]))
+    return "\n".join([*_head(head), *lines])
+
+
+def ablation(results: Results) -> str:
+    """The three factors on and off, over InfoNCE."""
+    return _against(results, ABLATION, NONE, 0.4)
+
+
+def sensitivity(results: Results) -> str:
+    """Single changes of the weighting, over the base of the ablation."""
+    return "\n\n".join(
+        f"{'40 % swapped' if noise else 'clean'}\n\n" + _against(results, SENSITIVITY, ALL, noise)
+        for noise in (0.4, 0.0)
+    )
+
+
+def _against(results: Results, cases: Sequence[Case], base: Case, noise: float) -> str:
+    lines = []
+    for case in cases:
+        which, other = (one.configuration("image", noise) for one in (case, base))
+        found = results.difference(which, other, "R@1")
+        if found.n:
+            seen = _seen(results, which)[:2]
+            cells = [
+                case.title,
+                told(results.mean(which, "R@1")),
+                told(found, signed=True),
+                *seen,
+                str(found.n),
+            ]
+            lines.append(_row(cells))
+    return "\n".join([*_head(("", "R@1", f"over {base.title}", *_SEEN[:2], "n")), *lines])
+
+
+def promised(results: Results) -> str:
+    """The table of promises."""
+    head = _head(("promise", "measured", "gain", "n", "verdict"))
+    return "\n".join([*head, *(promise.line() for promise in promises(results))])
+
+
+def cost(results: Results) -> str:
+    """What the study took."""
+    table = results.table
+    total = table["train_s"].sum() / 60
+    return f"{len(table)} trainings, {total:.0f} minutes of processor time in them."
+
+
+def _over(results: Results, which: Configuration, base: Configuration, measure: str) -> str:
+    return "" if which.key == base.key else told(results.difference(which, base, measure), signed=True)
+
+
+def _counts(seeds: set[int]) -> str:
+    return " / ".join(map(str, sorted(seeds)))
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _head(names: Sequence[str]) -> list[str]:
+    return [_row(names), "|" + "---|" * len(names)]
+
+
+TABLES: Mapping[str, Callable[[Results], str]] = {
+    "promises": promised,
+    "methods": methods,
+    "candidates": candidates,
+    "ablation": ablation,
+    "sensitivity": sensitivity,
+    "tuning": tuning,
+    "cost": cost,
+}
+
+
+def document(text: str, results: Results) -> str:
+    """A document with each table between its marks ``<!-- NAME -->`` and ``<!-- /NAME -->`` made anew."""
+    for name, make in TABLES.items():
+        begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+        before, found, rest = text.partition(begin)
+        if found:
+            _old, _end, after = rest.partition(end)
+            text = f"{before}{begin}\n{make(results)}\n{end}{after}"
+    return text
