@@ -2,7 +2,7 @@ import streamlit as st
 
 from uwml_core import ui
 from uwml_core.analysis.runs import runs_headline, search_runs
-from uwml_core.i18n import _
+from uwml_core.i18n import _, ngettext
 
 ui.begin_folder_page(_("Runs"), _("What is there, what is running?"))
 
@@ -22,7 +22,8 @@ def body() -> None:
         ui.demo_button()
     found = search_runs(table, text or "")
     ui.runs_list(found)
-    ui.notes(_("{shown} of {total} runs").format(shown=len(found), total=len(table)))
+    count = ngettext("{shown} of {total} run", "{shown} of {total} runs", len(table))
+    ui.notes(count.format(shown=len(found), total=len(table)))
     ui.compare_link(found, text or "")
     ui.run_links(
         {

@@ -12,7 +12,7 @@ import pandas as pd
 
 from uwml_core.analysis.nonfinite import marked, split_finite
 from uwml_core.analysis.text import clauses
-from uwml_core.i18n import _
+from uwml_core.i18n import _, ngettext
 
 
 @dataclass(frozen=True)
@@ -143,9 +143,10 @@ def points_note(shown: int, total: int, nonfinite: int, within: tuple[float, flo
     """
     counts = {"shown": f"{shown:,}", "total": f"{total:,}"}
     if within is None:
-        text = _("{shown} of {total} points").format(**counts)
+        text = ngettext("{shown} of {total} point", "{shown} of {total} points", total).format(**counts)
     else:
-        text = _("{shown} of {total} points in {steps}").format(**counts, steps=steps_text(within))
+        text = ngettext("{shown} of {total} point in {steps}", "{shown} of {total} points in {steps}", total)
+        text = text.format(**counts, steps=steps_text(within))
     return clauses([text, marked(nonfinite)])
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from uwml_core.analysis.replay import logged_pairs, replayed_weight
-from uwml_core.i18n import _
+from uwml_core.i18n import _, ngettext
 from uwml_core.weighting import UWMLConfig
 
 # The sums of a batch, taken in another order in float32, differ by less; a parameter that differs in
@@ -72,13 +72,18 @@ def validity(
     error = float(difference.max())
     ok = error <= TOLERANCE
     if ok:
-        text = _(
-            "Replaying the logged parameters gives the logged weights (largest error {error}, {n} pairs)."
+        text = ngettext(
+            "Replaying the logged parameters gives the logged weights (largest error {error}, {n} pair).",
+            "Replaying the logged parameters gives the logged weights (largest error {error}, {n} pairs).",
+            len(difference),
         )
     else:
-        text = _(
+        text = ngettext(
             "Replaying the logged parameters does not give the logged weights (largest error {error}, "
-            "{n} pairs): the preview does not describe this run."
+            "{n} pair): the preview does not describe this run.",
+            "Replaying the logged parameters does not give the logged weights (largest error {error}, "
+            "{n} pairs): the preview does not describe this run.",
+            len(difference),
         )
     reason = text.format(error=f"{error:.1e}", n=f"{len(difference):,}")
     return Validity(max_error=error, n=len(difference), ok=ok, reason=reason)

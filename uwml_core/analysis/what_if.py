@@ -20,7 +20,7 @@ from uwml_core.analysis.step_measures import (
 )
 from uwml_core.analysis.text import fixed, percent, sentences, signed
 from uwml_core.analysis.validity import replay_obstacle
-from uwml_core.i18n import _
+from uwml_core.i18n import _, ngettext
 from uwml_core.weighting import UWMLConfig
 
 
@@ -153,7 +153,12 @@ def weight_curve_headline(whatif: WhatIf) -> str:
         )
     fewest = min(row["steps"] for row in rows)
     if fewest < FEWEST_STEPS:
-        text = sentences([text, _("Too little data yet for an interval: {steps} steps.")])
+        few = ngettext(
+            "Too little data yet for an interval: {steps} step.",
+            "Too little data yet for an interval: {steps} steps.",
+            fewest,
+        )
+        text = sentences([text, few])
     return text.format(**parts, steps=fewest)
 
 

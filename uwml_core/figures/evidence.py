@@ -8,7 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from uwml_core.analysis.diagnosis.finding import Evidence
-from uwml_core.analysis.diagnosis.names import column_name
+from uwml_core.analysis.diagnosis.names import column_name, unit_name
 from uwml_core.figures.frame import canvas, floats, say_empty
 from uwml_core.figures.theme import Theme, fade
 from uwml_core.i18n import _
@@ -31,10 +31,10 @@ def evidence_figure(
     frame = evidence.frame
     if frame.empty or not len(evidence.y):
         return say_empty(figure, theme, _("No numbers to draw"))
-    for name, rows, color in _series(evidence, theme, directions):
+    for name, rows, own in _series(evidence, theme, directions):
         for column in evidence.y:
-            label = name or column_name(column)
-            figure.add_trace(_trace(evidence, rows, column, label, color or _color(evidence, column, theme)))
+            color = own or _color(evidence, column, theme, directions)
+            figure.add_trace(_trace(evidence, rows, column, name or column_name(column), color))
     if evidence.limit is not None:
         figure.add_hline(
             y=evidence.limit,
@@ -49,7 +49,7 @@ def evidence_figure(
     several = len(figure.data) > 1
     figure.update_layout(showlegend=several, legend={"orientation": "h", "y": 1.0, "yanchor": "bottom"})
     figure.update_xaxes(title={"text": column_name(evidence.x)})
-    figure.update_yaxes(title={"text": "" if evidence.unit in ("", "1") else evidence.unit})
+    figure.update_yaxes(title={"text": "" if evidence.unit in ("", "1") else unit_name(evidence.unit)})
     return figure
 
 
@@ -63,7 +63,10 @@ def _series(
     return [(name, frame[frame["direction"] == name], theme.direction(name, directions)) for name in known]
 
 
-def _color(evidence: Evidence, column: str, theme: Theme) -> str:
+def _color(evidence: Evidence, column: str, theme: Theme, directions: tuple[str, str]) -> str:
+    named = [each.rpartition("_")[2] for each in evidence.y]
+    if set(named) <= set(directions) and len(set(named)) == len(named):
+        return theme.direction(named[evidence.y.index(column)], directions)
     return (theme.accent, theme.ghost, theme.first, theme.second)[evidence.y.index(column) % 4]
 
 

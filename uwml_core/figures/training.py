@@ -28,7 +28,7 @@ from uwml_core.figures.overlays import (
     add_references,
 )
 from uwml_core.figures.theme import Theme, fade
-from uwml_core.i18n import _
+from uwml_core.i18n import _, ngettext
 
 # Between two panels of retrieval, as a share of the plot; holds the lower one's title.
 _SPACING = 0.1
@@ -130,8 +130,9 @@ def _add_lines(
 def _hover(series: pd.DataFrame, name: str | None) -> str:
     head = f"<b>{name or _('total')}</b> %{{y:.4~g}}"
     if "window" in series.columns:
-        mean = _("mean of {window} steps").format(window=f"{int(series['window'].iloc[0]):,}")
-        head = f"{head}, {mean}"
+        window = int(series["window"].iloc[0])
+        mean = ngettext("mean of {window} step", "mean of {window} steps", window)
+        head = f"{head}, {mean.format(window=f'{window:,}')}"
     rest = _("step %{x:,} · epoch %{customdata[0]:.0f} · n = %{customdata[1]:,.0f} pairs")
     return f"{head}<br>{rest}<extra></extra>"
 

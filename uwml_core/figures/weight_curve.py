@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from uwml_core.figures.draft import Draft
 from uwml_core.figures.frame import end_labels, floats, say_empty
 from uwml_core.figures.theme import Theme, fade
-from uwml_core.i18n import _
+from uwml_core.i18n import _, ngettext
 
 WEIGHT_AXIS = "y2"
 # Room above the highest bar and the peak of the curve for the label of the center.
@@ -232,10 +232,12 @@ def _add_bands(figure: Draft, bands: pd.DataFrame, theme: Theme, span: tuple[flo
 
 def _add_outside(figure: Draft, hist: pd.DataFrame, theme: Theme) -> None:
     outside = hist[~(np.isfinite(hist["left"]) & np.isfinite(hist["right"]))]
-    if int(outside["count"].sum()) == 0:
+    count = int(outside["count"].sum())
+    if count == 0:
         return
+    text = ngettext("{n} anchor beyond ±2 not drawn", "{n} anchors beyond ±2 not drawn", count)
     figure.add_annotation(
-        text=_("{n} anchors beyond ±2 not drawn").format(n=f"{int(outside['count'].sum()):,}"),
+        text=text.format(n=f"{count:,}"),
         xref="paper",
         yref="paper",
         x=1,

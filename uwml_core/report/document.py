@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from uwml_core.i18n import _, language
+from uwml_core.i18n import _, language, ngettext
 from uwml_core.report.about import facts
 from uwml_core.report.content import Block, Chart, Section
 from uwml_core.report.library import library_hash, packed_library, script_hash
@@ -111,13 +111,16 @@ def _block(block: Block) -> Html:
 
 def _figure(chart: Chart) -> Html:
     small = [tag("small", chart.unit)] if chart.unit else []
-    rows = f"{len(chart.frame):,}"
+    count = len(chart.frame)
     button = tag(
         "button", "CSV", type="button", data_csv=chart.key,
         title=_("Download the table behind this chart"), aria_label=f"CSV: {chart.title}",
     )  # fmt: skip
     head = tag("figcaption", tag("h3", chart.title, " ", *small), button)
-    words = _("Chart: {title}, {rows} rows in its table").format(title=chart.title, rows=rows)
+    words = ngettext(
+        "Chart: {title}, {rows} row in its table", "Chart: {title}, {rows} rows in its table", count
+    )
+    words = words.format(title=chart.title, rows=f"{count:,}")
     plot = tag(
         "div", role="img", aria_label=words, class_="plot", data_chart=chart.key,
         style=f"height:{chart.height}px",

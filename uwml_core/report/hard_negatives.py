@@ -75,5 +75,5 @@ def _from_pairs(source: Source) -> list[tuple[str, str, pd.DataFrame, str, str]]
 def _persistent(source: Source) -> tuple[str, str, pd.DataFrame, str, str]:
     rows = source.neighbors
     found = persistent.persistent(rows)
-    note = _("from {n} snapshots of the probes, the nearest of a fixed pool").format(n=rows["step"].nunique())
+    note = persistent.persistent_note(rows)
     return _("Persistent"), persistent.persistent_headline(rows, found), found, "often", note

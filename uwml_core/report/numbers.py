@@ -24,7 +24,8 @@ def training_cells(summary: TrainingSummary, directions: tuple[str, str], unit: 
     """
     name = _("Loss, {unit}").format(unit=unit) if unit else _("Loss")
     loss = _("± {sd} sd, last {n} steps").format(sd=fixed(summary.loss_sd, 3), n=summary.loss_n)
-    speed = _("pairs/s, last {n} steps").format(n=summary.pairs_per_s_n)
+    n = summary.pairs_per_s_n
+    speed = ngettext("pairs/s, last {n} step", "pairs/s, last {n} steps", n).format(n=n)
     return [
         (name, fixed(summary.loss_mean, 3), loss if summary.loss_n > 1 else ""),
         *(_recall(summary, direction) for direction in directions),
@@ -81,9 +82,12 @@ def _share_spread(value: float, sd: float) -> str:
 
 def row_counts(summary: pd.DataFrame) -> list[str]:
     """How many pairs and steps the preview rests on, per direction."""
-    text = _("{direction}: {rows} pairs in {steps} steps, {without} without weight left out")
     return [
-        text.format(
+        ngettext(
+            "{direction}: {rows} pairs in {steps} step, {without} without weight left out",
+            "{direction}: {rows} pairs in {steps} steps, {without} without weight left out",
+            int(row["steps"]),
+        ).format(
             direction=row["direction"],
             rows=f"{int(row['rows']):,}",
             steps=f"{int(row['steps']):,}",

@@ -13,7 +13,7 @@ import yaml
 from uwml_core.analysis.diagnosis.examine import Examination
 from uwml_core.analysis.diagnosis.finding import Change, Evidence, Finding
 from uwml_core.analysis.diagnosis.headline import severity_name
-from uwml_core.analysis.diagnosis.names import column_name
+from uwml_core.analysis.diagnosis.names import column_name, unit_name
 from uwml_core.analysis.diagnosis.registry import Diagnosis
 from uwml_core.analysis.diagnosis.rules import RULES
 from uwml_core.analysis.text import fixed, percent
@@ -30,6 +30,8 @@ from uwml_core.ui.text import element, note, section
 
 _HEIGHT = 200
 _MOST_ROWS = 8
+# units of what is counted: no decimals
+_COUNTED = ("items", "negatives", "pairs", "step", "steps")
 
 
 def diagnosis(run: Run) -> Diagnosis:
@@ -86,7 +88,8 @@ def _evidence(run: Run, found: Finding, theme: Theme, key: str) -> None:
         columns = [evidence.x, *evidence.y]
         shown = evidence.frame.loc[:, columns].head(_MOST_ROWS).astype(str).to_numpy().tolist()
         rows = [[column_name(column) for column in columns], *shown]
-        count = _("{n} of {total} rows").format(n=len(shown), total=len(evidence.frame))
+        total = len(evidence.frame)
+        count = ngettext("{n} of {total} row", "{n} of {total} rows", total).format(n=len(shown), total=total)
         table_card(title, evidence.frame, rows, count, *numbers, key=f"evidence-{key}")
         return
     figure = kept(
@@ -98,7 +101,7 @@ def _evidence(run: Run, found: Finding, theme: Theme, key: str) -> None:
         directions=run.directions,
         height=_HEIGHT,
     )
-    unit = "" if evidence.unit == "1" else evidence.unit
+    unit = "" if evidence.unit == "1" else unit_name(evidence.unit)
     card(title, figure, evidence.frame, *numbers, key=f"evidence-{key}", unit=unit, height=_HEIGHT)
 
 
@@ -108,7 +111,8 @@ def _evidence_title(evidence: Evidence) -> str:
 
 
 def _measured(name: str, value: float, unit: str, n: int) -> str:
-    text = percent(value, 1) if unit == "1" else f"{fixed(value, 3)} {unit}".strip()
+    number = fixed(value, 0 if unit in _COUNTED else 3)
+    text = percent(value, 1) if unit == "1" else f"{number} {unit_name(unit)}".strip()
     return _("{name} {value} (n = {n})").format(name=column_name(name), value=text, n=f"{n:,}")
 
 

@@ -118,7 +118,7 @@ def _hardest(run: Run, epoch: int | None) -> Findings:
 def _persistent(run: Run, epoch: int | None) -> Findings:
     rows = persistent.until(read.neighbors(run), epoch)
     found = persistent.persistent(rows)
-    note = _("from {n} snapshots of the probes, the nearest of a fixed pool").format(n=rows["step"].nunique())
+    note = persistent.persistent_note(rows)
     return Findings(
         question="persistent",
         headline=persistent.persistent_headline(rows, found),

@@ -29,7 +29,7 @@ from uwml_core.analysis.hard_negatives.wrong_pairs import STATISTICS, ItemStatis
 from uwml_core.analysis.hard_negatives.wrong_pairs import item_statistics as statistics_of
 from uwml_core.analysis.selection import MOST_READ
 from uwml_core.analysis.text import clauses
-from uwml_core.i18n import _, language
+from uwml_core.i18n import language, ngettext
 from uwml_core.runlog.item_frame import Pictures
 from uwml_core.runlog.reader import Run
 from uwml_core.ui.read import steps
@@ -163,7 +163,12 @@ def _confusions(
     left_out = pairs.num_rows - int(frame["n"].sum())
     told = [note] if note else []
     if left_out:
-        told.append(_("{n} pairs without a negative or margin left out").format(n=f"{left_out:,}"))
+        text = ngettext(
+            "{n} pair without a negative or margin left out",
+            "{n} pairs without a negative or margin left out",
+            left_out,
+        )
+        told.append(text.format(n=f"{left_out:,}"))
     return frame, clauses(told)
 
 

@@ -13,7 +13,7 @@ from uwml_core.analysis.compare.comparison import BETTER, SAME, UNKNOWN, WORSE, 
 from uwml_core.analysis.compare.outcomes import BEST
 from uwml_core.analysis.compare.tables import records
 from uwml_core.analysis.text import clauses, fixed, listed, sentences, signed
-from uwml_core.i18n import _
+from uwml_core.i18n import _, ngettext
 
 MIXED = "mixed"
 
@@ -108,7 +108,11 @@ def evidence_of(row: Mapping[str, Any]) -> str:
         text = _("{difference} {metric} ({direction}), 95 % interval {low} to {high}, paired over {n} seeds")
         return text.format(n=f"{row['seeds']:,}", **names)
     if not np.isfinite(row["low"]):
-        text = _("{difference} {metric} ({direction}) of {n} queries, {needed} items needed for an interval")
+        text = ngettext(
+            "{difference} {metric} ({direction}) of {n} query, {needed} items needed for an interval",
+            "{difference} {metric} ({direction}) of {n} queries, {needed} items needed for an interval",
+            int(row["queries"]),
+        )
         return text.format(n=f"{row['queries']:,}", needed=FEWEST_ITEMS, **names)
     text = _("{difference} {metric} ({direction}), 95 % interval {low} to {high}, paired over {n} queries")
     return text.format(n=f"{row['queries']:,}", **names)
@@ -120,8 +124,13 @@ def further_evidence(row: Mapping[str, Any]) -> str:
     if np.isfinite(row["seed_low"]):
         return _("{difference} ({direction}), {low} to {high}").format(**names)
     if not np.isfinite(row["low"]):
-        return _("{difference} ({direction}) of {n} queries").format(n=f"{row['queries']:,}", **names)
-    text = _("{difference} ({direction}), {low} to {high}, {n} queries")
+        text = ngettext(
+            "{difference} ({direction}) of {n} query",
+            "{difference} ({direction}) of {n} queries",
+            int(row["queries"]),
+        )
+    else:
+        text = _("{difference} ({direction}), {low} to {high}, {n} queries")
     return text.format(n=f"{row['queries']:,}", **names)
 
 

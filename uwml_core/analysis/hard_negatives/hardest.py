@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from uwml_core.analysis.text import percent
-from uwml_core.i18n import _
+from uwml_core.i18n import _, ngettext
 
 
 def below_shares(confusions: pd.DataFrame, directions: tuple[str, str]) -> pd.DataFrame:
@@ -32,7 +32,7 @@ def hardest_headline(confusions: pd.DataFrame, directions: tuple[str, str], when
     if known.empty:
         return _("Too little data yet: no pair with a negative has been logged.")
     parts = [
-        _("{share} of {n} {direction} pairs").format(
+        ngettext("{share} of {n} {direction} pair", "{share} of {n} {direction} pairs", int(row["n"])).format(
             share=percent(row["share"], 1), n=f"{int(row['n']):,}", direction=row["direction"]
         )
         for _index, row in known.iterrows()

@@ -7,7 +7,7 @@ import pandas as pd
 
 from uwml_core.analysis.hard_negatives.catalogue import caption_texts
 from uwml_core.analysis.text import clauses, fixed
-from uwml_core.i18n import _
+from uwml_core.i18n import _, ngettext
 
 BATCHES, POOL = "batches", "pool"
 COLUMNS = (
@@ -134,11 +134,18 @@ def _direction_part(history: pd.DataFrame, direction: str) -> str:
     rows = rows[rows["source"] == source]
     if rows.empty:
         return ""
-    below = int((rows["margin"] < 0).sum())
+    below, n = int((rows["margin"] < 0).sum()), len(rows)
     if source == POOL:
-        text = _("{direction} margin {margin}, below 0 at {below} of {n} snapshots")
+        text = ngettext(
+            "{direction} margin {margin}, below 0 at {below} of {n} snapshot",
+            "{direction} margin {margin}, below 0 at {below} of {n} snapshots",
+            n,
+        )
     else:
-        text = _("{direction} margin {margin} in its batches, below 0 in {below} of {n} epochs")
-    return text.format(
-        direction=direction, margin=fixed(float(rows["margin"].iloc[-1]), 3), below=below, n=len(rows)
-    )
+        text = ngettext(
+            "{direction} margin {margin} in its batches, below 0 in {below} of {n} epoch",
+            "{direction} margin {margin} in its batches, below 0 in {below} of {n} epochs",
+            n,
+        )
+    last = fixed(float(rows["margin"].iloc[-1]), 3)
+    return text.format(direction=direction, margin=last, below=below, n=n)

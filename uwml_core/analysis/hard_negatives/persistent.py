@@ -84,6 +84,16 @@ def _last_streak(nearest: pd.DataFrame, steps: np.ndarray) -> pd.DataFrame:
     return held_rows
 
 
+def persistent_note(rows: pd.DataFrame) -> str:
+    """What the persistent ones were looked for in."""
+    n = int(rows["step"].nunique())
+    return ngettext(
+        "from {n} snapshot of the probes, the nearest of a fixed pool",
+        "from {n} snapshots of the probes, the nearest of a fixed pool",
+        n,
+    ).format(n=n)
+
+
 def persistent_headline(neighbors: pd.DataFrame, found: pd.DataFrame) -> str:
     """One sentence: how many probes keep their nearest wrong candidate.
 
