@@ -1,26 +1,34 @@
 """The app in a real browser: first paint and interactions of each page over a long run, and many visits.
 
-Run: python -m benchmarks.app [--folder DIR] [--moves 5] [--pages NAME ...] [--visits 20 --rounds 3]
+Run: python -m benchmarks.app [--folder DIR] [--moves 5] [--pages NAME ...]
+     python -m benchmarks.app [--folder DIR] --visits 20 [--rounds 3] [--minutes 10]
 
 Server time is the processor time that the server's process took meanwhile, all threads; browser time is the
 wall clock until the page is drawn again, both in full. Each page gets a server of its own, which has shown a
 small run before, so that its caches are empty of the long run. With ``--visits`` one server is asked by many
-browser pages at once, which go through all pages of the sample runs and of the long run, round by round.
+browser pages at once, which go through all pages of the sample runs and of the long run by the menu, round
+by round; meanwhile the server is asked for its health ten times a second. What is not drawn when the
+``--minutes`` are over is counted as unfinished.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
+import re
 import statistics
 import tempfile
+import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from playwright.sync_api import sync_playwright
 
 from benchmarks.large_run import make_large_run
@@ -47,18 +55,22 @@ WATCH = """() => {
 
 @dataclass(frozen=True, kw_only=True)
 class Moved:
-    """What a visitor does: its name, what is clicked or focused, and the key that moves it, if any."""
+    """What a visitor does: its name, what is clicked or focused, and the key that moves it, if any.
+
+    With ``drag`` the target is the key of a chart, across which is dragged.
+    """
 
     name: str
     target: str
     key: str = ""
+    drag: bool = False
 
 
 SLIDER = ".st-key-{name} input[type=range]"
 TABS = ".st-key-tab button >> nth={place}"
 PAGES: dict[str, tuple[str, tuple[Moved, ...]]] = {
     "runs": ("", ()),
-    "training": ("training", ()),
+    "training": ("training", (Moved(name="zoom", target="loss", drag=True),)),
     "weight curve": (
         "weight_curve",
         (Moved(name="center", target=SLIDER.format(name="center"), key="ArrowRight"),),
@@ -76,6 +88,8 @@ PAGES: dict[str, tuple[str, tuple[Moved, ...]]] = {
     ),
     "embedding map": ("embedding_map", ()),
     "compare": ("compare", ()),
+    "diagnosis": ("diagnosis", ()),
+    "learn": ("learn", ()),
     "share": ("share", ()),
 }
 
@@ -144,11 +158,12 @@ def go(seen: Visit, url: str) -> None:
 def move(seen: Visit, moved: Moved) -> None:
     """Move a control and wait until the script has run for it and the page is drawn again."""
     seen.page.evaluate(WATCH)
-    target = seen.page.locator(moved.target).first
-    if moved.key:
-        target.press(moved.key)
+    if moved.drag:
+        seen.zoom(moved.target)
+    elif moved.key:
+        seen.page.locator(moved.target).first.press(moved.key)
     else:
-        target.click()
+        seen.page.locator(moved.target).first.click()
     seen.page.wait_for_function("() => window.uwmlRan", timeout=TIMEOUT_MS)
     drawn(seen)
 
@@ -202,29 +217,68 @@ def report_pages(logs: Path, names: list[str], moves: int) -> None:
             print(line, flush=True)
 
 
-def report_visits(logs: Path, names: list[str], visits: int, rounds: int) -> None:
-    """Have many visitors go through the pages at once; print how the server's memory grows by round."""
+def report_visits(logs: Path, names: list[str], visits: int, rounds: int, minutes: float) -> None:
+    """Have many visitors go through the pages at once; print by round what they and the server took."""
     runs = sorted(path.name for path in logs.iterdir() if (path / "run.json").exists())
     print(f"{visits} visits at once, {len(names)} pages, runs {', '.join(runs)}")
+    print(f"load {', '.join(f'{value:.1f}' for value in os.getloadavg())}, {os.cpu_count()} CPUs")
+    heads = ("drawn", "unfinished", "failed", "median s", "slowest s", "server ms", "health ms", "RSS MiB")
+    print("round " + " ".join(f"{head:>10s}" for head in heads))
+    until = time.monotonic() + 60 * minutes
     with served(logs) as url, sync_playwright() as playwright:
-        server = Server(url)
+        server, health = Server(url), Health(url)
         shown = playwright.chromium.launch(executable_path=chromium(), headless=True, args=ARGUMENTS)
         seen = [listening(shown.new_context()) for _visit in range(visits)]
-        print(
-            f"{'round':>6s} {'pages':>6s} {'failed':>7s} {'median s':>9s} {'slowest s':>10s} {'RSS MiB':>8s}"
-        )
-        print(f"{0:6d} {0:6d} {0:7d} {'':9s} {'':10s} {server.resident_mib():8.0f}", flush=True)
-        for number in range(1, rounds + 1):
-            times = [t for turn in range(len(names)) for t in one_turn(seen, url, names, runs, turn)]
-            failed = sum(len(one.errors) for one in seen)
-            print(
-                f"{number:6d} {len(times):6d} {failed:7d} {statistics.median(times):9.1f} {max(times):10.1f}"
-                f" {server.resident_mib():8.0f}",
-                flush=True,
-            )
+        for number in range(rounds + 1):
+            # the first turn opens the addresses; it reads the runs and loads the app into each browser page
+            turns = range(1, len(names) + 1) if number else range(1)
+            cpu, times = server.cpu_ms(), []
+            for turn in turns:
+                times += list(one_turn(seen, url, names, runs, turn, until))
+            print(f"{number:5d} {round_line(times, seen, server, cpu, health)}", flush=True)
         for error in [error for one in seen for error in one.errors][:5]:
             print(error)
+        health.stop()
         shown.close()
+
+
+def round_line(times: list[float], seen: list[Visit], server: Server, cpu: float, health: Health) -> str:
+    """What one round took; the times of what was not drawn are NaN."""
+    drawn_s = [taken for taken in times if not math.isnan(taken)]
+    median, slowest = (f"{f(drawn_s):.1f}" if drawn_s else "-" for f in (statistics.median, max))
+    per_page = (server.cpu_ms() - cpu) / max(1, len(drawn_s))
+    numbers = (
+        len(drawn_s), len(times) - len(drawn_s), sum(len(one.errors) for one in seen), median, slowest,
+        f"{per_page:.0f}", f"{health.slowest_ms():.0f}", f"{server.resident_mib():.0f}",
+    )  # fmt: skip
+    return " ".join(f"{number!s:>10s}" for number in numbers)
+
+
+class Health:
+    """Asks a server for its health ten times a second, in a thread of its own."""
+
+    def __init__(self, url: str) -> None:
+        self._url, self._slowest, self._going = f"{url}/_stcore/health", 0.0, True
+        self._thread = threading.Thread(target=self._ask, daemon=True)
+        self._thread.start()
+
+    def _ask(self) -> None:
+        while self._going:
+            began = time.perf_counter()
+            with urllib.request.urlopen(self._url, timeout=60) as answer:
+                answer.read()
+            self._slowest = max(self._slowest, 1e3 * (time.perf_counter() - began))
+            time.sleep(0.1)
+
+    def slowest_ms(self) -> float:
+        """The slowest answer since the last time that this was asked."""
+        slowest, self._slowest = self._slowest, 0.0
+        return slowest
+
+    def stop(self) -> None:
+        """Ask no more."""
+        self._going = False
+        self._thread.join(60)
 
 
 def listening(context: Any) -> Visit:
@@ -234,16 +288,41 @@ def listening(context: Any) -> Visit:
     return seen
 
 
-def one_turn(seen: list[Visit], url: str, names: list[str], runs: list[str], turn: int) -> Iterator[float]:
-    """Each visitor opens another page of another run, all at once; seconds until each is drawn."""
+def one_turn(
+    seen: list[Visit], url: str, names: list[str], runs: list[str], turn: int, until: float
+) -> Iterator[float]:
+    """Each visitor goes to another page of its run, all at once; seconds until each is drawn, or NaN."""
     began = time.perf_counter()
     for place, one in enumerate(seen):
-        page, run = PAGES[names[(turn + place) % len(names)]][0], runs[(turn + place // 2) % len(runs)]
-        one.page.goto(address(url, page, run), wait_until="commit", timeout=TIMEOUT_MS)
-    for one in seen:
-        drawn(one)
+        name = names[(turn + place) % len(names)]
+        if turn:
+            follow_menu(one, name)
+        else:
+            run = runs[place // 2 % len(runs)]
+            one.page.goto(address(url, PAGES[name][0], run), wait_until="commit", timeout=TIMEOUT_MS)
+    for place, one in enumerate(seen):
+        try:
+            arrived(one, names[(turn + place) % len(names)], 1e3 * max(1.0, until - time.monotonic()))
+        except PlaywrightTimeout:
+            yield math.nan
+            continue
         one.errors += one.exceptions()
         yield time.perf_counter() - began
+
+
+def follow_menu(one: Visit, name: str) -> None:
+    """Click a page's link, without waiting for what follows."""
+    path = f"/{PAGES[name][0]}"
+    script = """path => [...document.querySelectorAll("[data-testid=stSidebarNavLink]")]
+        .find(link => link.pathname === path)?.click()"""
+    one.page.evaluate(script, path)
+
+
+def arrived(one: Visit, name: str, timeout_ms: float) -> None:
+    """Wait until a page's heading is there and all is drawn."""
+    heading = one.page.locator(HEADING).filter(has_text=re.compile(f"^{name}$", re.IGNORECASE))
+    heading.wait_for(timeout=timeout_ms)
+    one.settle(timeout_ms=timeout_ms)
 
 
 def gathered(folder: Path, large: Path) -> Path:
@@ -264,13 +343,14 @@ def main() -> None:
     parser.add_argument("--pages", nargs="*", choices=list(PAGES), default=list(PAGES))
     parser.add_argument("--visits", type=int, default=0, help="so many at once instead of one after another")
     parser.add_argument("--rounds", type=int, default=3, help="how often each visitor goes through the pages")
+    parser.add_argument("--minutes", type=float, default=10.0, help="how long all visits may take together")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary, tempfile.TemporaryDirectory() as links:
         large = (options.folder or Path(temporary)).absolute()
         make_large_run(large)
         logs = gathered(Path(links), large)
         if options.visits:
-            report_visits(logs, options.pages, options.visits, options.rounds)
+            report_visits(logs, options.pages, options.visits, options.rounds, options.minutes)
         else:
             report_pages(logs, options.pages, options.moves)
 
