@@ -73,7 +73,7 @@ def broken_steps(root: Path) -> Path:
 
 
 def ill_curves(root: Path) -> Path:
-    """A gradient that vanishes, a lag, jitter, a falling scale, easy negatives, ties; all learned by heart."""
+    """A gradient that vanishes, a lag, jitter, a falling scale, easy negatives, ties; learned by heart."""
 
     def of_step(step: int, random: np.random.Generator) -> dict[str, Any]:
         drawn = anchors(random)

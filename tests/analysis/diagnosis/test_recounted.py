@@ -27,7 +27,8 @@ LEARNED = """(select *, positive_similarity::double - similarity::double as marg
 ITEM = """(select item_id, avg(m) m from (select item_id, direction, avg(margin::double) m, count(*) c
     from pairs group by all) group by item_id having sum(c) >= 6)"""
 DRAWN = """(select item_id, label, lower(trim(t)) t, count(*) / any_value(len(captions)) w
-    from (select *, unnest(captions) t from items where split = 'train') group by item_id, label, lower(trim(t)))"""
+    from (select *, unnest(captions) t from items where split = 'train')
+    group by item_id, label, lower(trim(t)))"""
 SHARED = f"""(select distinct a.item_id from {DRAWN} a join {DRAWN} b using (t) where a.label <> b.label)"""
 TRAIN = "(select count(*) from items where split = 'train')"
 MOVED = """(select b.step, b.modality,
