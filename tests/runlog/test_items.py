@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from uwml_core.runlog import runfile
 from uwml_core.runlog.items import data_fingerprint, write_items
 from uwml_core.runlog.reader import open_run
 from uwml_core.runlog.writer import RunLogger
@@ -47,6 +48,32 @@ def test_fingerprint_depends_on_the_rows_and_splits_that_the_items_table_holds()
 )
 def test_fingerprint_depends_on_everything_else(changed: Any) -> None:
     assert data_fingerprint(*changed) != data_fingerprint(["a", "b"], [0, 1], [["x"], ["y"]], [b"1", b"2"])
+
+
+def test_items_are_found_from_the_run_at_once(tmp_path: Path) -> None:
+    with RunLogger(tmp_path, "run") as log:
+        log.log_items(**ITEMS)
+        items = open_run(log.path).items()
+        assert items is not None
+        assert items["item_key"].tolist() == ["a", "b"]
+
+
+def test_items_of_a_run_whose_disk_fails_are_found_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with RunLogger(tmp_path, "run") as log:
+        real = runfile.os.replace
+
+        def full(source: Any, target: Any) -> None:
+            if Path(target).name == "run.json":
+                raise OSError(28, "No space left on device")
+            real(source, target)
+
+        monkeypatch.setattr(runfile.os, "replace", full)
+        fingerprint = log.log_items(**ITEMS)
+        monkeypatch.undo()
+        assert open_run(log.path).info["data_fingerprint"] is None
+    assert open_run(log.path).info["data_fingerprint"] == fingerprint
 
 
 def test_items_are_written_once(tmp_path: Path) -> None:

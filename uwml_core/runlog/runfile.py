@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import re
+import threading
 import time
 import weakref
 from datetime import UTC, datetime
@@ -63,6 +64,7 @@ class RunFile:
     def __init__(self, folder: Path, content: dict[str, Any]) -> None:
         self.folder = folder
         self.content = {"schema_version": SCHEMA_VERSION, **content}
+        self._saving = threading.Lock()
 
     @classmethod
     def load(cls, folder: Path) -> RunFile:
@@ -84,21 +86,24 @@ class RunFile:
         return cls(folder, content)
 
     def save(self, **changes: Any) -> None:
-        """Change entries and replace the file; renews the heartbeat.
+        """Change entries and replace the file; renews the heartbeat. Several threads may call it.
 
         Raises:
-            OSError: if the folder, the space or the permission is missing.
+            OSError: if the folder, the space or the permission is missing; the entries are changed, and the
+                next time may write them.
         """
-        self.content.update(changes, heartbeat_at=utc_now())
-        temporary = self.folder / f".{RUN_FILE}.{os.getpid()}.tmp"
-        text = json.dumps(self.content, ensure_ascii=False, indent=1)
-        try:
-            temporary.write_text(text, encoding="utf-8")
-            os.replace(temporary, self.folder / RUN_FILE)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise
+        with self._saving:
+            self.content.update(changes, heartbeat_at=utc_now())
+            temporary = self.folder / f".{RUN_FILE}.{os.getpid()}.tmp"
+            # a copy, as another thread may add an entry meanwhile
+            text = json.dumps({**self.content}, ensure_ascii=False, indent=1)
+            try:
+                temporary.write_text(text, encoding="utf-8")
+                os.replace(temporary, self.folder / RUN_FILE)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    temporary.unlink()
+                raise
 
 
 class RunLock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -243,8 +244,9 @@ class RunLogger(SimilarityLog, SnapshotLog):
         if self.rank:
             return described.get("fingerprint") or ""
         fingerprint = write_items(self.path.parent, **described)
-        # the writer thread saves it with its next heartbeat
-        self._session.opened.runfile.content["data_fingerprint"] = fingerprint
+        # where the disk fails, the writer thread tells of it and saves it with its next heartbeat
+        with contextlib.suppress(OSError):
+            self._session.opened.runfile.save(data_fingerprint=fingerprint)
         return fingerprint
 
     def log_event(
