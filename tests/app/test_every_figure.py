@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import importlib
 import io
 import itertools
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -44,6 +46,7 @@ VIEWS: Mapping[str, tuple[str, dict[str, Any], set[str]]] = {
         {"runs": ["plain", "a"], "baseline": "plain"},
         {"differences", "progress"},
     ),
+    "diagnosis": ("pages/decide/diagnosis.py", {}, {"evidence-non_finite-0", "evidence-ties-1"}),
 }
 CHARTS = [(view, chart) for view, (_page, _query, charts) in VIEWS.items() for chart in sorted(charts)]
 
@@ -364,6 +367,30 @@ def progress(figure: Any, table: pd.DataFrame, query: Callable[[str], pd.DataFra
     same(sorted(drawn), sorted(logged))
 
 
+def nonfinite(figure: Any, table: pd.DataFrame, query: Callable[[str], pd.DataFrame], logs: Path) -> None:
+    """The loss before it was no number."""
+    near = table["step"].agg(["min", "max"]).tolist()
+    logged = query(f"SELECT step, loss, gradient_norm FROM steps WHERE step BETWEEN {near[0]} AND {near[1]}")
+    lost = query("SELECT step FROM steps WHERE NOT isfinite(loss)")["step"].tolist()
+    assert lost == [11]
+    assert near[0] <= 11 <= near[1]
+    equal(table, logged, ["step"], "loss", "gradient_norm")
+    for trace, column in zip(figure.data, ("loss", "gradient_norm"), strict=True):
+        same(trace.x, table["step"])
+        same(trace.y, table[column])
+
+
+def ties(figure: Any, table: pd.DataFrame, query: Callable[[str], pd.DataFrame], logs: Path) -> None:
+    """Of both directions the one with fewer ties, per evaluation."""
+    logged = query(
+        """SELECT step, epoch, min(share) AS tied_share, min(n) AS n FROM (SELECT step, epoch, direction,
+          max(tied_share) AS share, min(n) AS n FROM evals WHERE split = 'val' GROUP BY ALL) GROUP BY ALL"""
+    )
+    equal(table, logged, ["step", "epoch"], "tied_share", "n")
+    (trace,) = figure.data
+    same(points(trace), table[["epoch", "tied_share"]].sort_values("epoch"))
+
+
 CHECKS: Mapping[str, Callable[..., None]] = {
     **{key: step_series(key) for key in STEP_SERIES},
     "recall": recall,
@@ -378,6 +405,8 @@ CHECKS: Mapping[str, Callable[..., None]] = {
     "gap": gaps,
     "differences": differences,
     "progress": progress,
+    "evidence-non_finite-0": nonfinite,
+    "evidence-ties-1": ties,
 }
 
 
@@ -394,6 +423,24 @@ def test_figures_tables_and_files_agree(
     for key, (figure, table) in charts.items():
         assert len(table), key
         CHECKS[key](figure, table, query, logs)
+
+
+def test_table_of_a_finding_is_that_of_the_files(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    make_run(tmp_path, run_id="twins", steps=12, items=64, twins=30)
+    opened = open_page("pages/decide/diagnosis.py", tmp_path, run="twins")
+    assert not opened.failures
+    connection = duckdb.connect()
+    counted = connection.execute(
+        f"""SELECT trim(lower(caption)) AS caption, count(DISTINCT item_id) AS items,
+          count(DISTINCT label) AS labels FROM (SELECT item_id, label, unnest(captions) AS caption
+          FROM '{tmp_path}/_items/*.parquet' WHERE split = 'train') GROUP BY 1 HAVING labels > 1
+        ORDER BY items DESC, caption"""
+    ).fetchall()
+    assert len(counted) == 3
+    (card,) = re.findall(r'<table class="uw-table"><tr><th>Caption</th>.*?</table>', opened.markup)
+    rows = [re.findall(r"<td>(.*?)</td>", row) for row in card.split("<tr>")[2:]]
+    assert [[html.unescape(cell) for cell in row] for row in rows] == [list(map(str, row)) for row in counted]
+    assert "3 of 3 rows" in opened.text
 
 
 @pytest.fixture(scope="module")

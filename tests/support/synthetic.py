@@ -59,6 +59,7 @@ class Plan:
     lonely_steps: tuple[int, ...] = ()
     without: tuple[str, ...] = ()
     resume_at: int | None = None
+    twins: int = 0
 
     @property
     def steps(self) -> int:
@@ -81,7 +82,8 @@ def make_run(root: Any, *, steps: int | None = None, **options: Any) -> Path:
             now) or stale (heartbeat of an hour ago); ``phases`` are spread over the epochs, in order;
             ``nan_steps`` have a NaN loss and gradient, ``spikes`` a tenfold loss, ``lonely_steps`` one
             anchor without negatives; ``without`` names tables that are not written; ``resume_at`` ends
-            a first segment some steps later and continues from there with a second one.
+            a first segment some steps later and continues from there with a second one; the first
+            ``twins`` items have the same captions.
     """
     if steps is not None:
         epochs = min(options.get("epochs", 3), max(steps, 1))
@@ -340,10 +342,11 @@ class World:
     def items(self) -> dict[str, Any]:
         """Keyword arguments of ``log_items``; the last item has no picture."""
         n = self._plan.items
+        things = [max(k, self._plan.twins - 1) for k in range(n)]
         return {
             "item_keys": [f"item-{k:04d}" for k in range(n)],
             "labels": self.labels.tolist(),
-            "captions": [[f"thing {k}, caption {c} ✓ <b>" for c in range(CAPTIONS)] for k in range(n)],
+            "captions": [[f"thing {k}, caption {c} ✓ <b>" for c in range(CAPTIONS)] for k in things],
             "groups": [GROUPS[k % len(GROUPS)] for k in range(n)],
             "splits": self.splits.tolist(),
             "thumbnails": [*(thumbnail(k) for k in range(n - 1)), None],
