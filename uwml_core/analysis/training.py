@@ -239,14 +239,13 @@ def phase_bands(steps: pd.DataFrame) -> pd.DataFrame:
     columns = ["phase", "first_step", "last_step"]
     if "phase" not in steps.columns or steps["phase"].isna().all():
         return pd.DataFrame(columns=columns)
-    phase = steps["phase"].fillna("").astype(str)
-    stretch = (phase != phase.shift()).cumsum()
-    bands = (
-        steps.assign(phase=phase)
-        .groupby(stretch, sort=True)
-        .agg(phase=("phase", "first"), first_step=("step", "first"), last_step=("step", "last"))
-    )
-    return bands[bands["phase"] != ""][columns].reset_index(drop=True)
+    codes, names = pd.factorize(steps["phase"].fillna("").astype(str))
+    starts = np.flatnonzero(np.diff(codes, prepend=-1))
+    ends = np.append(starts[1:], len(codes)) - 1
+    step = steps["step"].to_numpy()
+    stretches = {"phase": names[codes[starts]], "first_step": step[starts], "last_step": step[ends]}
+    bands = pd.DataFrame(stretches, columns=columns)
+    return bands[bands["phase"] != ""].reset_index(drop=True)
 
 
 def event_marks(events: pd.DataFrame) -> pd.DataFrame:
