@@ -209,6 +209,16 @@ def test_neighbors_are_the_most_similar_across_the_gap() -> None:
         assert set(mine["n"]) == {8}
 
 
+def test_equally_near_neighbors_come_by_item() -> None:
+    same = np.tile([[1.0, 0.0]], (9, 1))
+    shot = snapshot(same, same)
+    found = neighbors_across(shot, NAMES, 7, most=3)
+    for query in NAMES:
+        mine = found[found["query_modality"] == query]
+        assert mine["item_id"].tolist() == [0, 1, 2, 7]
+        assert mine["place"].tolist() == [1, 2, 3, 8]
+
+
 def test_item_that_is_not_there_has_no_neighbors() -> None:
     assert neighbors_across(snapshot(*pair_vectors(3)), NAMES, 77).empty
     assert neighbors_across(snapshot(pair_vectors(3)[0], None), NAMES, 0).empty

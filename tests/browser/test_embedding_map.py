@@ -118,6 +118,39 @@ def test_what_is_drawn_around_is_told_and_its_address_selects_the_same(address: 
         assert not teammate.errors
 
 
+def test_same_points_stay_in_front_at_another_snapshot_and_can_be_drawn_around_again(address: str) -> None:
+    title = ".st-key-card-selection .uw-title"
+    half = [(0.01, 0.01), (0.5, 0.01), (0.5, 0.99), (0.01, 0.99), (0.01, 0.03)]
+    with visit() as seen:
+        seen.open(f"{address}?run=a&method=pca", charts=2)
+        for _again in range(2):
+            drag_around(seen, *half)
+            expect(seen.page.locator(title)).to_contain_text(":", timeout=60_000)
+            seen.page.wait_for_function(
+                f"document.querySelector('{PLOT}')._fullLayout.selections.length === 0", timeout=60_000
+            )
+            seen.settle(charts=2)
+            told = seen.page.locator(title).inner_text()
+            kept = stepped_back(seen)
+            assert told == f"Selected points: {sum(kept)}"
+            assert 0 < sum(kept) < 128
+            seen.press_slider("moments", "ArrowLeft")
+            seen.page.wait_for_url("**moment=*", timeout=60_000)
+            seen.settle(charts=2)
+            assert seen.page.locator(title).inner_text() == told
+            seen.page.wait_for_function(
+                f"document.querySelector('{PLOT}')._fullData.slice(0, 2)"
+                f".map(t => t.selectedpoints?.length).join() === '{kept[0]},{kept[1]}'",
+                timeout=60_000,
+            )
+            seen.page.locator(".st-key-clear-selection button").click()
+            expect(seen.page.locator(title)).to_have_text("Selected points", timeout=60_000)
+            seen.page.wait_for_function(
+                f"!document.querySelector('{PLOT}')._fullData[0].selectedpoints", timeout=60_000
+            )
+        assert not seen.errors
+
+
 def test_box_selects_too_and_search_rings_without_building_the_map_anew(address: str) -> None:
     with visit() as seen:
         seen.open(f"{address}?run=a&method=pca", charts=2)

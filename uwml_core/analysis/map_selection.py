@@ -85,8 +85,10 @@ def keep_selected(points: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
         points: frame of ``map_points``.
         chosen: frame ``[item_id, modality]``.
     """
-    keys = pd.MultiIndex.from_frame(chosen[["item_id", "modality"]].astype({"modality": object}))
-    return points[pd.MultiIndex.from_frame(points[["item_id", "modality"]]).isin(keys)]
+    kept = np.zeros(len(points), bool)
+    for name, mine in chosen.groupby("modality", observed=True)["item_id"]:
+        kept |= (points["modality"] == name).to_numpy() & points["item_id"].isin(mine).to_numpy()
+    return points[kept]
 
 
 def selection_statistics(selected: pd.DataFrame, modalities: tuple[str, str]) -> pd.DataFrame:

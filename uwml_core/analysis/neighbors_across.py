@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from uwml_core.runlog.snapshots import Snapshot
 
@@ -49,9 +50,21 @@ def _neighbors(
     items, label = snapshot.item_ids[candidates], snapshot.labels[point]
     own = items == item_id
     positive = own | ((snapshot.labels[candidates] == label) & (label >= 0))
-    order = np.lexsort((items, -similarity))
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(1, len(order) + 1)
-    shown = [*order[:most], *(row for row in np.flatnonzero(own) if place[row] > most)]
-    values = (place, items, similarity, own, positive)
-    return [(query, other, *(column[k].item() for column in values), len(items)) for k in shown]
+    # only the nearest are put in order, which of twenty thousand takes longer than to compare them
+    least = np.partition(similarity, -most)[-most] if len(items) > most else -np.inf
+    near = np.flatnonzero(similarity >= least)
+    shown = near[np.lexsort((items[near], -similarity[near]))][:most]
+    shown = np.concatenate([shown, np.setdiff1d(np.flatnonzero(own), shown)])
+    places = [_place(similarity, items, row) for row in shown]
+    values = (items, similarity, own, positive)
+    return [
+        (query, other, place, *(column[row].item() for column in values), len(items))
+        for place, row in zip(places, shown, strict=True)
+    ]
+
+
+def _place(similarity: NDArray[np.float64], items: NDArray[np.int64], row: np.int64) -> int:
+    level = similarity == similarity[row]
+    return 1 + int(
+        np.count_nonzero(similarity > similarity[row]) + np.count_nonzero(items[level] < items[row])
+    )

@@ -67,7 +67,7 @@ async function glide(Plotly, host, figure, data) {
     if (share >= 1 || host.uwmlLatest !== data) return
     const eased = share * share * (3 - 2 * share)
     const traces = figure.data.map((trace, i) => moves[i]?.(eased) ?? { ...trace, visible: trace.mode !== "lines" })
-    await Plotly.react(host, traces, figure.layout, host.uwmlConfig)
+    await Plotly.react(host, steppedBack(host, traces), figure.layout, host.uwmlConfig)
     await new Promise(requestAnimationFrame)
   }
 }
@@ -87,6 +87,7 @@ async function draw(host, data) {
     const uirevision = `${data.revision}/${host.uwmlResets ?? 0}`
     Object.assign(figure.layout, { height: data.height, autosize: true, uirevision })
     showSteps(figure.layout, host)
+    if (data.overlay) figure.layout = withoutOutline(host, figure.layout)
     problem?.remove()
     await glide(Plotly, host, figure, data)
     host.uwmlTraces = figure.data.map(({ x, y, name }) => ({ x, y, name }))
@@ -105,12 +106,22 @@ async function draw(host, data) {
 // Another component may draw over the traces of this one: see map_overlay.js.
 function withOverlay(host) {
   const over = window.uwmlOverlays?.[host.uwmlLatest.overlay]
-  const traces = host.uwmlFigure.data
+  return [...steppedBack(host, host.uwmlFigure.data), ...over?.traces ?? []]
+}
+
+// The traces of the chart itself, with what the overlay says of their points.
+function steppedBack(host, traces) {
+  const over = window.uwmlOverlays?.[host.uwmlLatest.overlay]
   if (!over) return traces
-  const stepBack = (trace, i) => ({ ...trace, selectedpoints: over.selected?.[i] ?? null,
+  return traces.map((trace, i) => ({ ...trace, selectedpoints: over.selected?.[i] ?? null,
     unselected: { marker: { opacity: 0.1 } },
-    marker: { ...trace.marker, opacity: over.quiet ? 0.25 : trace.marker.opacity } })
-  return [...traces.map(stepBack), ...over.traces]
+    marker: { ...trace.marker, opacity: over.quiet ? 0.25 : trace.marker.opacity } }))
+}
+
+// What was drawn around is what stays in front: its outline would choose other points at the next snapshot.
+function withoutOutline(host, layout) {
+  host.uwmlOutlines = (host.uwmlOutlines ?? 0) + 1
+  return { ...layout, selections: [], selectionrevision: host.uwmlOutlines }
 }
 
 async function followOverlay(Plotly, host, name) {
@@ -118,24 +129,27 @@ async function followOverlay(Plotly, host, name) {
   host.uwmlFollows = true
   const tell = (kind, numbers) => window.dispatchEvent(new CustomEvent(`uwml-${kind}-${name}`, { detail: numbers }))
   window.addEventListener(`uwml-overlay-${name}`, () => {
-    host.uwmlQueue = host.uwmlQueue.then(() => Plotly.react(host, withOverlay(host), host.layout, host.uwmlConfig))
+    host.uwmlQueue = host.uwmlQueue.then(() =>
+      Plotly.react(host, withOverlay(host), withoutOutline(host, host.layout), host.uwmlConfig))
   })
   host.on("plotly_click", event => {
     const point = event.points.find(candidate => candidate.customdata !== undefined)
     if (point) tell("clicked", Array.from(point.customdata))
   })
-  host.on("plotly_selected", event => tell("selected", corners(event)))
+  host.on("plotly_selected", event => {
+    // the library says so too when an outline is taken away
+    if (event?.lassoPoints || event?.range) tell("selected", corners(event))
+  })
   host.on("plotly_deselect", () => tell("selected", []))
   await Plotly.react(host, withOverlay(host), host.layout, host.uwmlConfig)
 }
 
 // What was drawn around, as x and y of its corners in turn.
 function corners(event) {
-  if (event?.lassoPoints) {
+  if (event.lassoPoints) {
     const { x, y } = event.lassoPoints
     return x.flatMap((value, i) => [value, y[i]])
   }
-  if (!event?.range) return []
   const [[left, right], [bottom, top]] = [event.range.x, event.range.y]
   return [left, bottom, right, bottom, right, top, left, top]
 }

@@ -17,11 +17,10 @@ from uwml_core.analysis.caption_search import items_saying
 from uwml_core.analysis.map_points import describe_items, pair_lines, worst_pairs
 from uwml_core.analysis.map_selection import keep_selected
 from uwml_core.analysis.map_trails import trails
-from uwml_core.analysis.neighbors_across import neighbors_across
 from uwml_core.figures.map_colors import class_colors
 from uwml_core.figures.map_overlay import map_overlay as overlay_figure
 from uwml_core.figures.theme import Theme
-from uwml_core.i18n import _
+from uwml_core.i18n import _, ngettext
 from uwml_core.runlog.reader import Run
 from uwml_core.runlog.snapshots import Snapshot
 from uwml_core.ui.choice import choice
@@ -32,7 +31,7 @@ from uwml_core.ui.map_card import OVERLAY
 from uwml_core.ui.map_controls import ColoredPoints, MapView
 from uwml_core.ui.map_overlay import map_overlay
 from uwml_core.ui.map_read import texts_of
-from uwml_core.ui.map_told import pair_strengths, phases_of
+from uwml_core.ui.map_told import item_told, pair_strengths, phases_of
 from uwml_core.ui.point_card import choose_item, chosen_item, point_card
 from uwml_core.ui.selection_card import choose_area, selected_points, selection_card
 from uwml_core.ui.text import note
@@ -83,7 +82,7 @@ def _draw(reading: Reading) -> None:
     area_rows = selected_points(run, reading.layout.frame)
     selected = None if area_rows is None else keep_selected(points, area_rows)
     with st.container(border=True, key="card-find", gap="small"):
-        found = _search(texts_of(run), np.unique(points["item_id"].to_numpy(np.int64)))
+        found = _search(texts_of(run), points["item_id"])
         links = _links(reading, item, selected)
         paths = _trails(reading, item, selected)
     by = "phase" if reading.view.color_by == "phase" else "modality"
@@ -97,8 +96,7 @@ def _draw(reading: Reading) -> None:
         trail_by=by,
         trail_colors=dict(zip(names, class_colors(by, len(names), reading.theme), strict=True)),
     )
-    neighbors = neighbors_across(reading.snapshot, reading.modalities, -1 if item is None else item)
-    point_card(run, reading.snapshot, item, points, neighbors)
+    point_card(run, item, *item_told(run, reading.snapshot.step, -1 if item is None else item))
     selection_card(run, reading.snapshot, points, selected)
     map_overlay(
         OVERLAY,
@@ -123,16 +121,17 @@ def _places(
     return [np.flatnonzero(rows) for rows in of_traces if len(rows)]
 
 
-def _search(items: pd.DataFrame | None, on_map: NDArray[np.int64]) -> NDArray[np.int64]:
+def _search(items: pd.DataFrame | None, of_points: pd.Series) -> NDArray[np.int64]:
     text = st.text_input(
         _("Search captions"), key="find", type="search", bind="query-params", icon=":material/search:",
         placeholder=_("Search"),
         disabled=items is None,
         help=None if items is not None else _("No items were logged; log them with RunLogger.log_items"),
     )  # fmt: skip
-    found = np.intersect1d(items_saying(items, text or ""), on_map)
     if not text:
-        return found
+        return np.empty(0, np.int64)
+    on_map = np.unique(of_points.to_numpy(np.int64))
+    found = np.intersect1d(items_saying(items, text), on_map)
     note(_("{n} of {total} items match").format(n=f"{len(found):,}", total=f"{len(on_map):,}"))
     if len(found):
         listed = found[:_MOST_LISTED]
@@ -208,5 +207,6 @@ def _trails(reading: Reading, item: int | None, selected: pd.DataFrame | None) -
     frame, step = reading.layout.frame, reading.snapshot.step
     phases = phases_of(reading.run)
     n = int(frame.loc[frame["step"] <= step, "step"].nunique())
-    note(_("{items} items over {n} snapshots").format(items=f"{len(items):,}", n=f"{n:,}"))
+    text = ngettext("{items} items over {n} snapshot", "{items} items over {n} snapshots", n)
+    note(text.format(items=f"{len(items):,}", n=f"{n:,}"))
     return trails(frame, items, step, phases)

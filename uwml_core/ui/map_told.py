@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import partial
+from hashlib import blake2b
 from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from uwml_core.analysis.hard_negatives.rows import rows_of_epoch
 from uwml_core.analysis.map_measures import WEIGHT_COLUMNS, item_weights
 from uwml_core.analysis.map_points import describe_items, places_of
 from uwml_core.analysis.map_points import map_points as points_of
+from uwml_core.analysis.map_selection import with_strength
+from uwml_core.analysis.neighbors_across import neighbors_across
 from uwml_core.analysis.pair_strength import pair_strength
 from uwml_core.analysis.projection_quality import ProjectionQuality, point_quality, projection_quality
 from uwml_core.analysis.training import phase_bands
@@ -24,7 +28,10 @@ from uwml_core.ui.read import steps
 from uwml_core.ui.shared import shared
 
 T = TypeVar("T")
+Floats = NDArray[np.float64]
 
+# Points whose margins are computed at once where those of the whole snapshot are not known.
+MOST_COMPARED = 200
 # Points of a larger one whose neighborhoods are looked at.
 KEPT_PROBES = 2_000
 
@@ -79,6 +86,24 @@ def _judged(
     return later(key, work, after_page=True)
 
 
+def item_told(run: Run, step: int, item_id: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """An item's frames of ``neighbors_across`` and of ``[modality, margin, rank]``, a row per point."""
+    names = snapshot(run, step).named(run.modalities)
+    return _of_item(str(run.path), snapshots_version(run), step, names, item_id, _run=run)
+
+
+def strength_of(run: Run, step: int, points: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+    """Points with margin and rank, of many points those of a sample, and how many are in it."""
+    if points.empty or points["margin"].notna().any():
+        return points, len(points)
+    shot = snapshot(run, step)
+    names = shot.named(run.modalities)
+    keys = points["item_id"].to_numpy(np.int64).tobytes(), tuple(points["modality"] == names[0])
+    at = (str(run.path), snapshots_version(run), step, names, blake2b(repr(keys).encode()).digest())
+    margin, rank, compared = _compared(*at, _points=points, _run=run)
+    return points.assign(margin=margin, rank=rank), compared
+
+
 def point_weights(run: Run, step: int) -> tuple[pd.DataFrame, str]:
     """Mean weight of each item in the epoch that a snapshot ended, and which steps these are."""
     epoch = snapshot(run, step).epoch
@@ -121,6 +146,32 @@ def _strength(
     path: str, version: Hashable, step: int, modalities: tuple[str, str], *, _run: Run
 ) -> pd.DataFrame:
     return pair_strength(snapshot(_run, step), modalities)
+
+
+@shared
+def _of_item(
+    path: str, version: Hashable, step: int, modalities: tuple[str, str], item_id: int, *, _run: Run
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    shot = snapshot(_run, step)
+    rows = np.flatnonzero(shot.item_ids == item_id)
+    strength = pair_strength(shot, modalities, rows).iloc[rows]
+    names = np.array(shot.modalities, dtype=object)[shot.modality[rows]]
+    return neighbors_across(shot, modalities, item_id), strength.assign(modality=names)
+
+
+@shared
+def _compared(
+    path: str,
+    version: Hashable,
+    step: int,
+    modalities: tuple[str, str],
+    digest: bytes,
+    *,
+    _points: pd.DataFrame,
+    _run: Run,
+) -> tuple[Floats, Floats, int]:
+    told, compared = with_strength(snapshot(_run, step), _points, modalities, MOST_COMPARED)
+    return told["margin"].to_numpy(np.float64), told["rank"].to_numpy(np.float64), compared
 
 
 @shared

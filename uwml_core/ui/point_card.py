@@ -10,11 +10,9 @@ import pandas as pd
 import streamlit as st
 
 from uwml_core.analysis.map_points import first_caption
-from uwml_core.analysis.map_selection import with_strength
 from uwml_core.analysis.text import fixed, modality_name
 from uwml_core.i18n import _
 from uwml_core.runlog.reader import Run
-from uwml_core.runlog.snapshots import Snapshot
 from uwml_core.ui.hard_read import pictured
 from uwml_core.ui.text import element, note, section
 
@@ -36,17 +34,14 @@ def choose_item(item_id: int | None) -> None:
         st.query_params[ITEM] = str(item_id)
 
 
-def point_card(
-    run: Run, snapshot: Snapshot, item_id: int | None, points: pd.DataFrame, neighbors: pd.DataFrame
-) -> None:
+def point_card(run: Run, item_id: int | None, neighbors: pd.DataFrame, strength: pd.DataFrame) -> None:
     """Draw the card of the chosen item.
 
     Args:
         run: the chosen run.
-        snapshot: the one that is shown.
         item_id: the item; None draws what to do.
-        points: frame of ``map_points``.
         neighbors: frame of ``neighbors_across`` for the item.
+        strength: ``[modality, margin, rank]`` of its points.
     """
     with st.container(border=True, key="card-point", gap="xsmall"):
         if item_id is None:
@@ -68,11 +63,8 @@ def point_card(
             return
         shown = [item_id, *neighbors["item_id"]]
         known = pictured(run, shown) if run.has("items") else None
-        mine = points[points["item_id"] == item_id]
-        if mine["margin"].isna().all():
-            mine, _compared = with_strength(snapshot, mine, snapshot.named(run.modalities), len(mine))
         css_class = "uw-clips" if "video" in run.modalities else "uw-pictures"
-        body = _item(item_id, mine, known) + _neighbors(neighbors, known)
+        body = _item(item_id, strength, known) + _neighbors(neighbors, known)
         st.html(f'<div class="{css_class}">{body}</div>')
         st.page_link(
             HISTORY_PAGE,
@@ -84,7 +76,7 @@ def point_card(
             note(_("No items were logged, so there are no pictures; log them with RunLogger.log_items."))
 
 
-def _item(item_id: int, points: pd.DataFrame, known: pd.DataFrame | None) -> str:
+def _item(item_id: int, strength: pd.DataFrame, known: pd.DataFrame | None) -> str:
     row = _row(item_id, known)
     captions = row.get("captions")
     texts = [] if captions is None else [str(text) for text in captions]
@@ -93,7 +85,7 @@ def _item(item_id: int, points: pd.DataFrame, known: pd.DataFrame | None) -> str
         lines.append(element("p", _("and {n} more captions").format(n=len(texts) - 3), "uw-note"))
     facts = [str(row[name]) for name in ("group", "split") if isinstance(row.get(name), str) and row[name]]
     lines.append(element("p", " · ".join(facts), "uw-note"))
-    for point in points.to_dict("records"):
+    for point in strength.to_dict("records"):
         text = _("{modality}: margin {margin}, rank {rank}").format(
             modality=modality_name(point["modality"]),
             margin=fixed(point["margin"], 3),

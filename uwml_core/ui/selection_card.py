@@ -17,22 +17,20 @@ from uwml_core.analysis.map_selection import (
     parse_area,
     selected_groups,
     selection_statistics,
-    with_strength,
 )
 from uwml_core.analysis.text import fixed, modality_name, percent
 from uwml_core.i18n import _
 from uwml_core.runlog.reader import Run
 from uwml_core.runlog.snapshots import Snapshot
 from uwml_core.ui.card import table_html, to_csv
-from uwml_core.ui.gallery import address_with
+from uwml_core.ui.gallery import Link, item_links
 from uwml_core.ui.hard_read import pictured
+from uwml_core.ui.map_told import strength_of
 from uwml_core.ui.point_card import picture
 from uwml_core.ui.sheet_clicks import follow_clicks
 from uwml_core.ui.text import element, note, notes
 
 AREA, AREA_AT = "area", "area_at"
-# Points whose margins are computed at once where those of the whole snapshot are not known.
-MOST_COMPARED = 200
 _MOST_PICTURES, _MOST_GROUPS, _MOST_ROWS = 40, 4, 1_000
 
 
@@ -84,7 +82,7 @@ def selection_card(run: Run, snapshot: Snapshot, points: pd.DataFrame, selected:
             st.html(element("h2", _("Selected points"), "uw-title"))
             note(_("Draw around points on the map, freely or with a box, to see what they have in common."))
             return
-        told, compared = _with_strength(run, snapshot, selected)
+        told, compared = strength_of(run, snapshot.step, selected)
         _head(told)
         if selected.empty:
             note(_("No point of this map is in the selection."))
@@ -96,13 +94,6 @@ def selection_card(run: Run, snapshot: Snapshot, points: pd.DataFrame, selected:
         if len(told) > _MOST_ROWS:
             text = _("the first {n} of {total} points; the CSV has all")
             note(text.format(n=f"{_MOST_ROWS:,}", total=f"{len(told):,}"))
-
-
-def _with_strength(run: Run, snapshot: Snapshot, selected: pd.DataFrame) -> tuple[pd.DataFrame, int]:
-    known = int(selected["margin"].notna().sum())
-    if known or selected.empty:
-        return selected, len(selected)
-    return with_strength(snapshot, selected, snapshot.named(run.modalities), MOST_COMPARED)
 
 
 def _head(told: pd.DataFrame) -> None:
@@ -154,7 +145,8 @@ def _pictures(run: Run, told: pd.DataFrame) -> None:
     follow_clicks()
     items = told.drop_duplicates("item_id").head(_MOST_PICTURES)
     known = pictured(run, items["item_id"])
-    picks = "".join(_pick(row, known) for row in items.to_dict("records"))
+    link = item_links()
+    picks = "".join(_pick(row, known, link) for row in items.to_dict("records"))
     css_class = "uw-sheet uw-picks clips" if "video" in run.modalities else "uw-sheet uw-picks"
     st.html(f'<div class="{css_class}">{picks}</div>')
     total = told["item_id"].nunique()
@@ -163,13 +155,13 @@ def _pictures(run: Run, told: pd.DataFrame) -> None:
         note(text.format(n=f"{len(items):,}", total=f"{total:,}"))
 
 
-def _pick(row: dict[Any, Any], known: pd.DataFrame) -> str:
+def _pick(row: dict[Any, Any], known: pd.DataFrame, link: Link) -> str:
     item = int(row["item_id"])
     thumbnail = known["thumbnail"].get(item)
     shown = picture(thumbnail, str(row["caption"]))
     title = element("span", str(row["caption"]), "uw-cut") if not isinstance(thumbnail, bytes) else ""
-    link, caption = html.escape(address_with(item)), html.escape(str(row["caption"]))
-    return f'<a href="{link}" target="_self" title="{caption}">{shown}{title}</a>'
+    address, caption = html.escape(link(item)), html.escape(str(row["caption"]))
+    return f'<a href="{address}" target="_self" title="{caption}">{shown}{title}</a>'
 
 
 def _table(told: pd.DataFrame) -> pd.DataFrame:
