@@ -114,6 +114,8 @@ def test_crowded_points_are_smaller_and_let_others_shine_through(points, look):
     # their texts would be most of what is sent
     assert figure.data[0].text is None
     assert "%{text}" not in figure.data[0].hovertemplate
+    assert "click it for picture and caption" in figure.data[0].hovertemplate
+    assert "click" not in draw(points, look).data[0].hovertemplate
 
 
 def test_points_without_margins_do_not_speak_of_them(points, look):

@@ -80,6 +80,8 @@ def _points(
     told = _("of item %{customdata[0]:.0f}<br>margin %{customdata[1]:.3f} · rank %{customdata[2]:.1f}")
     if not ranked:
         told = _("of item %{customdata[0]:.0f}")
+    if not spoken:
+        told += "<br>" + _("click it for picture and caption")
     return go.Scattergl(
         x=floats(points["x"]),
         y=floats(points["y"]),
