@@ -388,7 +388,7 @@ def test_history_of_an_item_in_batches_and_pool() -> None:
     assert history.named(found, items())["negative"].tolist() == ["red heart!", "red heart!", "item 5"]
     assert (
         history.history_headline(found, DIRECTIONS, "a\nb")
-        == "“a b”: i2t margin 0.250, below 0 at 0 of 1 snapshots."
+        == "“a b”: i2t margin 0.250, below 0 at 0 of 1 snapshot."
     )
     near = history.candidates(frame, rows, 1)
     assert near[["place", "negative_item_id", "margin"]].to_numpy().tolist() == [[1, 5, 0.25], [2, 6, 0.5]]
@@ -488,7 +488,7 @@ def test_export_names_what_the_ids_stand_for(three: pd.DataFrame) -> None:
         {
             "direction": "i2t", "item_id": 1, "item_key": "a", "split": "train", "caption": "Red heart",
             "negative_item_id": 3, "negative_item_key": "c", "negative_caption": "שלום\nעולם", "margin": 0.03,
-            "n": 5, "first_epoch": 0, "last_epoch": 0, "weight": 1.0,
+            "n": 5, "first_epoch": 0, "last_epoch": 0, "weight": 1.0, "new_label": "",
         }
     ]  # fmt: skip
 

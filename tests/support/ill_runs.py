@@ -72,7 +72,7 @@ def broken_steps(root: Path) -> Path:
     return log.path
 
 
-def ill_curves(root: Path) -> Path:
+def ill_curves(root: Path, **described: Any) -> Path:
     """A gradient that vanishes, a lag, jitter, a falling scale, easy negatives, ties; learned by heart."""
 
     def of_step(step: int, random: np.random.Generator) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def ill_curves(root: Path) -> Path:
             "no_negative_count": both(0.0, 0.0),
         }
 
-    with RunLogger(root, "curves") as log:
+    with RunLogger(root, "curves", **described) as log:
         log_all(log, of_step)
         for epoch in range(STEPS // PER_EPOCH):
             _learned_by_heart(log, epoch, np.random.default_rng(100 + epoch))

@@ -9,6 +9,7 @@ import os
 import select
 import sys
 import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uwml_core.runlog.location import is_remote, parse_place
@@ -43,6 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--every", type=_seconds, default=10.0, metavar="SECONDS", help="between two looks (default: 10)"
     )
+    parser.add_argument(
+        "--export",
+        type=Path,
+        metavar="FOLDER",
+        help="write suspected wrong pairs, false negatives and memorised negatives into it, as CSV with a "
+        "column for new labels",
+    )
 
 
 def _seconds(text: str) -> float:
@@ -54,25 +62,37 @@ def _seconds(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """Print the findings, most serious first or as they appear; returns the exit code."""
-    from uwml_core.analysis.diagnosis.examine import diagnose
     from uwml_core.runlog.reader import open_run
 
     if args.follow and is_remote(args.run):
         raise ValueError(f"run={args.run!s} is remote; --follow needs a run in a folder of this machine")
     opened = open_run(args.run)
-    if args.follow:
-        return _exit_code(_follow(opened, args.every, args.json), args.strict)
+    worst = _follow(opened, args.every, args.json) if args.follow else _look(opened, args.json)
+    if args.export is not None:
+        _export(opened, args.export)
+    return 1 if args.strict and worst == "warning" else EXIT_CODES[worst]
+
+
+def _look(opened: Run, as_object: bool) -> str | None:
+    """Print all findings; the highest severity."""
+    from uwml_core.analysis.diagnosis.examine import diagnose
+
     found = diagnose(opened)
-    print(
-        json.dumps(as_json(opened.run_id, found), ensure_ascii=False, indent=1)
-        if args.json
-        else _text(opened.run_id, found)
-    )
-    return _exit_code(found.worst, args.strict)
+    plain = as_json(opened.run_id, found)
+    print(json.dumps(plain, ensure_ascii=False, indent=1) if as_object else _text(opened.run_id, found))
+    return found.worst
 
 
-def _exit_code(worst: str | None, strict: bool) -> int:
-    return 1 if strict and worst == "warning" else EXIT_CODES[worst]
+def _export(opened: Run, folder: Path) -> None:
+    """Write what is to be labelled anew, and say on standard error how much that is."""
+    from uwml_core.analysis.csv_text import csv_text
+    from uwml_core.analysis.diagnosis.relabel import relabel_tables
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, table in relabel_tables(opened).items():
+        path = folder / f"{name}.csv"
+        path.write_text(csv_text(table), encoding="utf-8", errors="surrogatepass")
+        print(f"{path}: {len(table):,} rows", file=sys.stderr)
 
 
 def _follow(opened: Run, every_s: float, as_lines: bool) -> str | None:

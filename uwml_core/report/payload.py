@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from uwml_core.analysis.csv_text import csv_text
 from uwml_core.figures.theme import theme
 from uwml_core.report.content import Chart, Section
 
@@ -37,7 +38,7 @@ def packed_chart(chart: Chart) -> dict[str, Any]:
         "figure": light,
         "dark": [[path, value] for path, value in changes(light, dark)],
         "height": chart.height,
-        "csv": frame.to_csv(index=False),
+        "csv": csv_text(frame),
     }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from uwml_core.analysis.csv_text import csv_text
 from uwml_core.i18n import _
 from uwml_core.ui.frame import RUN
 from uwml_core.ui.live_plot import live_plot
@@ -101,8 +102,8 @@ def key_numbers(*numbers: tuple[str, str, str]) -> None:
 
 
 def to_csv(frame: pd.DataFrame) -> bytes:
-    """The frame as UTF-8 CSV, one line per row, no index; missing numbers are empty, infinite ones inf."""
-    return frame.to_csv(index=False).encode()
+    """The frame as UTF-8 CSV, see ``csv_text``."""
+    return csv_text(frame).encode()
 
 
 def _title_row(title: str, frame: pd.DataFrame, key: str, unit: str = "") -> None:

@@ -34,6 +34,8 @@ EXPORTED = (
     "first_epoch",
     "last_epoch",
 )
+# What whoever labels fills in.
+NEW_LABEL = "new_label"
 _OPTIONAL = ("weight", "likeness", "reason", "growth", "encounters", "met", "mean_margin")
 
 
@@ -121,7 +123,7 @@ def page_of(ordered: pd.DataFrame, page: int, size: int) -> pd.DataFrame:
 
 
 def export(confusions: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    """Table to relabel from: keys and captions in words beside the ids.
+    """Table to relabel from: keys and captions in words beside the ids, and an empty column to fill in.
 
     Args:
         confusions: what was selected, in the order to export.
@@ -135,7 +137,8 @@ def export(confusions: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
         caption=caption_texts(items, own.tolist(), confusions["caption"].tolist()),
         negative_caption=caption_texts(items, other.tolist(), confusions["negative_caption"].tolist()),
     )
-    return frame[[*EXPORTED, *(name for name in _OPTIONAL if name in frame)]].reset_index(drop=True)
+    shown = frame[[*EXPORTED, *(name for name in _OPTIONAL if name in frame)]].reset_index(drop=True)
+    return shown.assign(**{NEW_LABEL: ""})
 
 
 def order_label(order: str) -> str:
