@@ -131,7 +131,7 @@ def test_hardest_headline_counts_encounters() -> None:
     sentence = hardest_headline(confusions(pairs(), DIRECTIONS), DIRECTIONS, "epoch 1")
     assert (
         sentence
-        == "In epoch 1, 66.7 % of 3 i2t pairs and 0.0 % of 1 t2i pairs lie below their hardest negative."
+        == "In epoch 1, 66.7 % of 3 i2t pairs and 0.0 % of 1 t2i pair lie below their hardest negative."
     )
 
 

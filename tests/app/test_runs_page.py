@@ -118,7 +118,7 @@ def test_search_without_match_says_so(open_page: Callable[..., Any], tmp_path: P
     make_run(tmp_path, steps=4, epochs=1)
     opened = open_page(RUNS, tmp_path, search="nothing like it")
     assert not opened.failures
-    assert "0 of 1 runs" in opened.text
+    assert "0 of 1 run" in opened.text
     assert [box.value for box in opened.app.info] == ["No run matches the search."]
 
 

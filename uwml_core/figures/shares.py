@@ -45,7 +45,7 @@ def bands_figure(
         tickvals=[0, 25, 50, 75, 100],
         title={"text": _("% of the direction's gradient")},
     )
-    figure.update_yaxes(autorange="reversed", showgrid=False, ticks="")
+    figure.update_yaxes(autorange="reversed", showgrid=False, ticks="", ticklabelstandoff=6)
     return figure.figure()
 
 

@@ -52,7 +52,7 @@ def compare_choice() -> CompareChoice:
         return name if names.count(name) == 1 else f"{name} ({run_id})"
 
     st.multiselect(
-        _("Runs"), list(known), key=RUNS, format_func=label, max_selections=MOST_RUNS,
+        _("Runs to compare"), list(known), key=RUNS, format_func=label, max_selections=MOST_RUNS,
         on_change=_by_hand, placeholder=_("Choose runs"),
         help=_("Runs that differ in the seed alone are one method"),
     )  # fmt: skip

@@ -53,15 +53,16 @@ def runs_list(table: pd.DataFrame) -> None:
         st.rerun(scope="app")
 
 
+# what answers the page's question stands where a narrow window still shows it
 _ORDER = (
     "status",
     "name",
     "loss",
-    "started",
-    "minutes",
-    "steps",
     "r1_first",
     "r1_second",
+    "steps",
+    "started",
+    "minutes",
     "rsum",
     "sparkline",
 )
@@ -74,14 +75,16 @@ def _columns(table: pd.DataFrame) -> dict[str, Any]:
     on_split = _("Best on val, or on the split that is evaluated in its place")
     summed = _("Best sum of R@1, R@5 and R@10 of both directions, on the same split")
     return {
-        "status": column.TextColumn(_("Status"), width=110),
-        "name": column.TextColumn(_("Name"), width=190),
-        "loss": column.TextColumn(_("Loss"), width=130),
+        "status": column.TextColumn(_("Status"), width=100),
+        "name": column.TextColumn(_("Name"), width=160),
+        "loss": column.TextColumn(_("Loss"), width=110),
         "started": column.DatetimeColumn(_("Started"), format="YYYY-MM-DD HH:mm", width=125),
-        "minutes": column.NumberColumn(_("Minutes"), format="%.1f"),
-        "steps": column.NumberColumn(_("Steps"), format="%,d"),
-        "r1_first": column.NumberColumn(best.format(direction=first), format="%.1f", help=on_split),
-        "r1_second": column.NumberColumn(best.format(direction=second), format="%.1f", help=on_split),
+        "minutes": column.NumberColumn(_("Minutes"), format="%.1f", width=80),
+        "steps": column.NumberColumn(_("Steps"), format="%,d", width=80),
+        "r1_first": column.NumberColumn(best.format(direction=first), format="%.1f", width=95, help=on_split),
+        "r1_second": column.NumberColumn(
+            best.format(direction=second), format="%.1f", width=95, help=on_split
+        ),
         "rsum": column.NumberColumn(_("rsum"), format="%.1f", help=summed),
         "sparkline": column.LineChartColumn(
             _("R@1 over evaluations"), help=_("Mean of both directions, on the same split")
