@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from uwml_core.analysis.diagnosis.examine import diagnose
 from uwml_core.analysis.diagnosis.rules import RULES
 from uwml_core.analysis.diagnosis.suspects import false_negative_ranking, wrong_pair_ranking
+from uwml_core.analysis.hard_negatives.persistent import with_margin
 from uwml_core.data.samples import sample_path
 from uwml_core.runlog.reader import Run, open_run
 from uwml_core.training.sick import KINDS, sick_run
@@ -120,7 +121,7 @@ def precision(folder: Path, seeds: Sequence[int]) -> str:
         lines.append(_told(f"wrong pairs, {kind}", found))
     for use_text in (False, True):
         found = [_false_negatives(run, use_text) for _k, _s, run in _runs(folder, ["hidden-labels"], seeds)]
-        lines.append(_told(f"false negatives, {'captions' if use_text else 'similarity only'}", found))
+        lines.append(_told(f"false negatives, {'captions' if use_text else 'neighbours only'}", found))
     return "\n".join(lines)
 
 
@@ -168,9 +169,8 @@ def _false_negatives(run: Run, use_text: bool) -> tuple[float, int, float]:
     items, keys = run.items(columns=["item_id", "captions"]), _original()[0]
     if items is None:
         raise ValueError(f"run={run.run_id!r} has no items; expected a run of sick_run")
-    neighbors = run.frame("neighbors")
-    last = neighbors[(neighbors["step"] == neighbors["step"].max()) & (neighbors["split"] == "train")]
-    rows = last.assign(margin=last["positive_similarity"] - last["similarity"])
+    rows = with_margin(run.frame("neighbors"))
+    rows = rows[(rows["epoch"] >= 0) & (rows["split"] == "train")]
     captions = dict(zip(items["item_id"].tolist(), map(list, items["captions"]), strict=True))
     ranking = false_negative_ranking(rows, captions if use_text else None)
     pairs = zip(ranking["item_id"], ranking["negative_item_id"], strict=True)

@@ -190,11 +190,32 @@ def test_items_with_low_margins_are_suspected_first() -> None:
 
 def test_equal_captions_come_before_similar_embeddings() -> None:
     rows = pd.DataFrame(
-        {"item_id": [1, 1], "negative_item_id": [2, 3], "similarity": [0.9, 0.5], "margin": [-0.2, 0.1]}
+        {
+            "step": 9,
+            "item_id": 1,
+            "negative_item_id": [2, 3],
+            "similarity": [0.9, 0.5],
+            "margin": [-0.2, 0.1],
+        }
     )
     assert false_negative_ranking(rows)["negative_item_id"].tolist() == [2, 3]
     captions = {1: ["red heart"], 2: ["a tractor"], 3: ["red heart"]}
     assert false_negative_ranking(rows, captions)["negative_item_id"].tolist() == [3, 2]
+
+
+def test_without_captions_what_stays_near_comes_first_if_it_is_near_at_the_end() -> None:
+    rows = pd.DataFrame(
+        {
+            "step": [0, 0, 9, 9, 9],
+            "item_id": 1,
+            "negative_item_id": [2, 4, 2, 2, 3],
+            "similarity": [0.1, 0.9, 0.2, 0.4, 0.9],
+            "margin": 0.1,
+        }
+    )
+    found = false_negative_ranking(rows)
+    assert found[["negative_item_id", "encounters"]].to_numpy().tolist() == [[2, 3], [3, 1]]
+    assert found["similarity"].tolist() == pytest.approx([0.3, 0.9])
 
 
 def test_confidence_grows_from_the_limit() -> None:

@@ -43,9 +43,10 @@ def _wrong_pairs(run: Run, items: pd.DataFrame) -> pd.DataFrame:
 
 def _false_negatives(run: Run, items: pd.DataFrame) -> pd.DataFrame:
     rows = with_margin(run.frame("neighbors"))
-    last = rows[(rows["step"] == rows["step"].max()) & (rows["split"] == "train")]
+    # before training everything is near by chance
+    rows = rows[(rows["epoch"] >= 0) & (rows["split"] == "train")]
     captions = {int(str(item)): list(texts) for item, texts in items["captions"].items()}
-    return false_negative_ranking(last, captions or None)
+    return false_negative_ranking(rows, captions or None)
 
 
 def _memorised(run: Run, items: pd.DataFrame) -> pd.DataFrame:

@@ -95,27 +95,34 @@ def wrong_pair_ranking(statistics: pd.DataFrame) -> pd.DataFrame:
 def false_negative_ranking(
     confusions: pd.DataFrame, captions: dict[int, list[str]] | None = None
 ) -> pd.DataFrame:
-    """Pairs of item and hardest negative by how likely the negative is a right answer.
+    """Items and the negatives near them by how likely the negative is a right answer.
+
+    A right answer stays near through the whole training and for picture and caption alike, while what is
+    near by chance changes.
 
     Args:
-        confusions: rows with ``item_id``, ``negative_item_id``, ``margin`` (the positive's similarity minus
-            the negative's) and ``similarity`` to the negative, such as rows of ``neighbors``.
+        confusions: rows with ``step``, ``item_id``, ``negative_item_id``, ``margin`` (the positive's
+            similarity minus the negative's) and ``similarity`` to the negative, such as rows of
+            ``neighbors`` of all snapshots and both directions.
         captions: item to its captions; None where the text may not be used.
 
     Returns:
-        ``[item_id, negative_item_id, similarity, margin, likeness, score]`` with one row per pair of items,
-        the most likely first: by the captions' likeness and then by similarity, or by similarity minus
-        half of the margin where no captions are given.
+        ``[item_id, negative_item_id, similarity, margin, encounters, likeness, score]`` with one row per pair
+        of items of the last step, the most likely first: by the captions' likeness, or without captions by
+        the number of rows over all steps, and then by similarity minus half of the margin. Similarity and
+        margin are means of the last step.
     """
-    rows = confusions.groupby(["item_id", "negative_item_id"], as_index=False)[
-        ["similarity", "margin"]
-    ].mean()
+    pair = ["item_id", "negative_item_id"]
+    last = confusions[confusions["step"] == confusions["step"].max()]
+    rows = last.groupby(pair, as_index=False)[["similarity", "margin"]].mean()
+    counted = confusions.groupby(pair, as_index=False).size().rename(columns={"size": "encounters"})
+    rows = rows.merge(counted, on=pair)
     rows["likeness"] = [
         np.nan if captions is None else _likeness(captions.get(a, []), captions.get(b, []))
         for a, b in zip(rows["item_id"], rows["negative_item_id"], strict=True)
     ]
-    by_similarity = rows["similarity"] - 0.5 * rows["margin"]
-    rows["score"] = by_similarity if captions is None else rows["likeness"] + 1e-3 * by_similarity
+    main = rows["encounters"] if captions is None else rows["likeness"]
+    rows["score"] = main + 1e-3 * (rows["similarity"] - 0.5 * rows["margin"])
     return rows.sort_values("score", ascending=False, kind="stable", ignore_index=True)
 
 
