@@ -36,6 +36,11 @@ def whole(dataset: PairDataset) -> PairDataset:
     return small(dataset, train=len(dataset))
 
 
+def few(dataset: PairDataset) -> PairDataset:
+    """So few training rows that all of them are probes, and many others, reduced as in ``small``."""
+    return small(dataset, train=128, val=4 * VAL_ITEMS)
+
+
 def several(dataset: PairDataset) -> PairDataset:
     """All training rows of a few labels, and few others, reduced as in ``small``."""
     train = dataset.rows("train")

@@ -24,6 +24,8 @@ class SickKind:
         pick: takes a part of the data.
         data: changes that part; None leaves it.
         parts: change the trainer.
+        start: kind whose run of the same seed this one begins with; None from scratch.
+        kept: whether the run keeps a checkpoint, for others to begin with.
         expects: rules, one of which must find it; empty for a healthy run.
     """
 
@@ -33,6 +35,8 @@ class SickKind:
     pick: Callable[[PairDataset], PairDataset] = data.small
     data: data.DataFault | None = None
     parts: tuple[parts.TrainerFault, ...] = ()
+    start: str | None = None
+    kept: bool = False
     expects: tuple[str, ...] = ()
 
 
@@ -163,11 +167,25 @@ _ILL: Mapping[str, SickKind] = {
         parts=(parts.moving_scale(0.1, start=4.0),),
         expects=("logit_scale",),
     ),
-    "memorised": SickKind(
+    "overfitting": SickKind(
         title="after half of the steps the same 128 pairs again and again, with pictures of others",
         settings={"train.epochs": 12},
         parts=(parts.narrowed,),
         expects=("overfitting",),
+    ),
+    "memorised": SickKind(
+        title="128 pairs of which none belongs together, learned by heart by a model that knew better",
+        preset="infonce",
+        settings={
+            "train.epochs": 32,
+            "train.warmup_epochs": 0,
+            "train.learning_rate": 7e-4,
+            "train.weight_decay": 0.0,
+        },
+        pick=data.few,
+        data=data.shuffled(1.0),
+        start=HEALTHY + "infonce",
+        expects=("memorised",),
     ),
     "costly-telemetry": SickKind(
         title="telemetry that takes longer than the step",
@@ -194,9 +212,19 @@ _FROM_SCRATCH: Mapping[str, SickKind] = {
     for name in _ON_THE_HARDEST
 }
 _HEALTHY: Mapping[str, SickKind] = {
-    HEALTHY + name: SickKind(title=f"nothing, {preset.title}", preset=name)
+    HEALTHY + name: SickKind(title=f"nothing, {preset.title}", preset=name, kept=name == "infonce")
     for name, preset in LOSS_PRESETS.items()
     if name not in _ON_THE_HARDEST
+}
+_CONTINUED: Mapping[str, SickKind] = {
+    HEALTHY + name: SickKind(
+        title=f"nothing, {LOSS_PRESETS[name].title} after InfoNCE",
+        preset=name,
+        settings=settings,
+        start=HEALTHY + "infonce",
+    )
+    # the calibrated form loses recall from a rate of 1e-4 on
+    for name, settings in zip(_ON_THE_HARDEST, ({}, {}, {"train.learning_rate": 3e-5}), strict=True)
 }
 
 KINDS: Mapping[str, SickKind] = {
@@ -206,4 +234,5 @@ KINDS: Mapping[str, SickKind] = {
     ),
     **_FROM_SCRATCH,
     **_HEALTHY,
+    **_CONTINUED,
 }

@@ -43,8 +43,9 @@ class Sickness(Intervention):
         return part if self._kind.data is None else self._kind.data(part, self._seed)
 
     def trainer(self, trainer: Trainer) -> None:
-        """Put in what is wrong with the trainer, and leave out checkpoints: nobody resumes these runs."""
-        trainer.save = trainer.logger.flush  # type: ignore[method-assign,assignment]
+        """Put in what is wrong with the trainer, and leave out checkpoints that nobody needs."""
+        if not self._kind.kept:
+            trainer.save = trainer.logger.flush  # type: ignore[method-assign,assignment]
         for change in self._kind.parts:
             change(trainer)
 
@@ -53,6 +54,8 @@ def sick_run(
     name: str, *, root: str | Path, seed: int = 0, run_id: str | None = None, progress: bool = False
 ) -> Path:
     """Train one kind of run, a few seconds long.
+
+    One that begins with another kind finds its run of the same seed in the logs folder, or trains it first.
 
     Args:
         name: one of ``KINDS``.
@@ -74,9 +77,15 @@ def sick_run(
         raise ValueError(f"kind={name!r} is unknown; {hint}")
     kind, run_id = KINDS[name], run_id or f"{name}-seed{seed}"
     config = sick_config(kind, root=root, seed=seed, name=run_id)
+    if kind.start is not None and not _started_from(kind.start, root, seed).is_dir():
+        sick_run(kind.start, root=root, seed=seed, progress=progress)
     with contextlib.suppress(NonFiniteLossError):
         run_training(config, run_id=run_id, progress=progress, intervention=Sickness(kind, seed))
     return Path(root) / run_id
+
+
+def _started_from(start: str, root: str | Path, seed: int) -> Path:
+    return Path(root) / f"{start}-seed{seed}"
 
 
 def sick_config(kind: SickKind, *, root: str | Path, seed: int, name: str) -> TrainConfig:
@@ -84,6 +93,8 @@ def sick_config(kind: SickKind, *, root: str | Path, seed: int, name: str) -> Tr
     loss = LOSS_PRESETS[kind.preset].config.to_dict()
     sections: dict[str, dict[str, Any]] = {"loss": loss, "train": {"seed": seed}}
     sections["run"] = {"root": str(root), "name": name}
+    if kind.start is not None:
+        sections["train"]["init_from"] = str(_started_from(kind.start, root, seed))
     for key, value in {**SETTINGS, **kind.settings}.items():
         section, _, setting = key.partition(".")
         sections.setdefault(section, {})[setting] = value
