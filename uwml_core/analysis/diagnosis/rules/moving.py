@@ -21,7 +21,7 @@ def check_frozen(frames: Frames) -> list[Finding]:
     names = [str(name) for name in moves]
     least = {name: float(moves[name].min()) for name in names}
     name, other = max(names, key=least.__getitem__), min(names, key=least.__getitem__)
-    if not (least[name] > STILL and least[other] < MOVING):
+    if not (least[name] > STILL and moves[other].median() < MOVING):
         return []
     rows = frames.drift[frames.drift["modality"] == name]
     return [
