@@ -97,14 +97,16 @@ def test_the_doctor_ends_when_nobody_reads_what_it_prints(tmp_path: Path) -> Non
             assert doctor.wait(WITHIN_S) == 1
 
 
-@pytest.mark.parametrize(("total", "told"), [(3000, False), (100, True), (None, False)])
+@pytest.mark.parametrize(
+    ("steps", "total", "told"), [(60, 100, False), (200, 300, True), (200, 5000, False), (60, None, False)]
+)
 def test_how_every_training_begins_is_no_finding_while_it_begins(
-    tmp_path: Path, total: int | None, told: bool
+    tmp_path: Path, steps: int, total: int | None, told: bool
 ) -> None:
     same = {"positive_similarity": np.full((2, 4), 0.5, np.float32), "loss": 1.0}
     same |= {"negative_similarity": same["positive_similarity"], "margin": np.zeros((2, 4), np.float32)}
     with RunLogger(tmp_path, "run", total_steps=total) as log:
-        for step in range(50):
+        for step in range(steps):
             log.log_step(a_step(step, 4, **same), item_ids=[1, 2, 3, 4])
         log.flush()
         run = open_run(log.path)

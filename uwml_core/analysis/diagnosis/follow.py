@@ -44,8 +44,7 @@ def follow(run: Run, pause: Callable[[], bool]) -> Iterator[Finding]:
 def _begins(run: Run) -> bool:
     """Whether too few steps were made to tell an illness from the beginning of a training."""
     last = max((part.last for part in run.parts("steps")), default=-1)
-    total = run.total_steps
-    return last + 1 < (FIRST_STEPS if total is None else BEGINNING * total)
+    return last + 1 < max(FIRST_STEPS, BEGINNING * (run.total_steps or 0))
 
 
 def _is_news(told: dict[str, int], finding: Finding) -> bool:

@@ -42,8 +42,8 @@ COSINE_LIMIT = 1.01
 TIED_LIMIT, TIED_CERTAIN = 0.005, 0.1
 # Equal labels in a batch cost a few negatives.
 BATCH_SHARE, NO_NEGATIVE_LIMIT = 0.75, 0.01
-# What does not move at all has exactly 1. Where only the statistics of batch norm settle, as without a learning
-# rate, the median is 0.99 and more; encoders that learn stay below 0.9.
+# What does not move at all has exactly 1. Where only the statistics of batch norm settle, as without a
+# learning rate, the median is 0.99 and more; encoders that learn stay below 0.9.
 STILL, MOVING = 0.99999, 0.98
 QUEUE_SIMILARITY = 0.5
 # Other programs on the machine double the time of a step now and then.
@@ -55,5 +55,6 @@ CHANCE_FACTOR = 3.0
 UNSTABLE_LIMIT, UNSTABLE_CERTAIN = 5.0, 20.0
 # The gradient of a healthy run falls to a tenth; with it falls the loss.
 VANISHED, STUCK_LOSS = 0.04, 0.4
-# Warm-up of the learning rate is rarely longer; by then healthy embeddings have moved apart.
+# A part of the run, or so many steps: warm-up of the learning rate is rarely longer, and healthy embeddings
+# have moved apart by then.
 BEGINNING, FIRST_STEPS = 0.05, 200
