@@ -8,6 +8,7 @@ import math
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -162,6 +163,53 @@ def test_own_scalars_become_columns_that_are_read_by_name(tmp_path: Path) -> Non
     rows = run.table("steps", columns=["step", "auxiliary", "temperature"]).to_pydict()
     assert rows == {"step": [0, 1, 2], "auxiliary": [0.25, None, 1.5], "temperature": [0.07, 0.07, 0.5]}
     assert run.table("steps")["gap_t2i"].to_pylist() == [-0.2, 0.8, 9.0]
+
+
+class Answering:
+    """Diagnostics that answer to names which nobody can list, and one whose type lists them."""
+
+    steepness = 3.0
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self._values = values
+
+    @property
+    def stage_factor(self) -> float:
+        return 0.5
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._values[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+class Slotted:
+    __slots__ = (*vars(a_step()),)
+
+    def __init__(self) -> None:
+        for name, value in vars(a_step(4)).items():
+            setattr(self, name, value)
+
+
+def test_diagnostics_of_any_kind_are_told(tmp_path: Path) -> None:
+    plain = a_step(0)
+    del plain.temperature, plain.gap, plain.masked_false_negatives
+    with RunLogger(tmp_path, "run", flush_steps=100) as log:
+        answers = {name: value for name, value in vars(a_step(2)).items() if name != "stage_factor"}
+        for last in (plain, Answering(answers), Slotted()):
+            log.log_step(last, item_ids=[0, 1], masked_false_negatives=2)
+    rows = open_run(tmp_path / "run").table("steps").to_pydict()
+    assert rows["temperature"] == [None, 0.07, 0.07]
+    assert rows["steepness"] == [2.0, 3.0, 2.0]
+    assert rows["stage_factor"] == [0.25, 0.5, 0.25]
+    gap = [tuple(a_step(step).gap) for step in (2, 4)]
+    assert list(zip(rows["gap_i2t"], rows["gap_t2i"], strict=True)) == [(None, None), *gap]
+    assert rows["loss"] == [0.5, 2.5, 4.5]
+    # a scalar that the schema knows keeps its type, also where no diagnostics had it
+    assert rows["masked_false_negatives"] == [2, 2, 2]
+    types = {part.name: part.type for part in pq.read_schema(next((log.path / "steps").glob("part-*")))}
+    assert types["masked_false_negatives"] == pa.int64()
 
 
 def test_steps_number_themselves_and_time_themselves(tmp_path: Path) -> None:

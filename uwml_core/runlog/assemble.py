@@ -45,27 +45,41 @@ def steps_table(records: Sequence[StepRecord], directions: Directions, rank_coun
     schema = STEPS.schema(directions)
     built: dict[str, pa.Array] = {}
     told = [record.last for record in records]
+    there = _attributes(told)
     for entry in STEPS.columns:
-        if entry.per_direction:
-            built.update(_per_direction(records, entry.name, directions))
-        else:
-            holders = records if entry.name in _OWN else told
-            values = [getattr(holder, entry.name, None) for holder in holders]
+        if entry.name in _OWN:
+            values = [getattr(record, entry.name) for record in records]
             built[entry.name] = columns.column(values, entry.type)
-    built["rank_count"] = columns.column(
-        [rank_count] * len(records), STEPS.schema(directions).field("rank_count").type
-    )
+        elif entry.per_direction:
+            attribute = "direction_loss" if entry.name == "loss" else entry.name
+            if attribute in there:
+                built.update(_per_direction(told, attribute, entry.name, directions))
+        elif entry.name in there:
+            built[entry.name] = columns.column([getattr(one, entry.name, None) for one in told], entry.type)
+    built["rank_count"] = columns.column([rank_count] * len(records), schema.field("rank_count").type)
     for name in _scalar_names(records):
         given = [record.scalars.get(name) for record in records]
         known = built[name].to_pylist() if name in built else [None] * len(given)
         values = [own if value is None else value for value, own in zip(given, known, strict=True)]
-        built[name] = columns.column(values, schema.field(name).type if name in built else pa.float64())
+        built[name] = columns.column(
+            values, schema.field(name).type if name in schema.names else pa.float64()
+        )
     return columns.table(built, schema)
 
 
-def _per_direction(records: Sequence[StepRecord], name: str, directions: Directions) -> dict[str, pa.Array]:
-    attribute = "direction_loss" if name == "loss" else name
-    values, given = stacked([getattr(record.last, attribute, None) for record in records], 2)
+def _attributes(holders: Sequence[Any]) -> set[str]:
+    """Names that any of them may have: to ask each for every column takes longer than to write the file."""
+    known = {name for kind in {*map(type, holders)} for name in dir(kind)}
+    # what answers to names that it does not list is asked for all
+    if any(hasattr(kind, "__getattr__") for kind in {*map(type, holders)}):
+        known |= {"direction_loss", *(entry.name for entry in STEPS.columns)}
+    return known.union(*(getattr(holder, "__dict__", ()) for holder in holders))
+
+
+def _per_direction(
+    told: Sequence[Any], attribute: str, name: str, directions: Directions
+) -> dict[str, pa.Array]:
+    values, given = stacked([getattr(one, attribute, None) for one in told], 2)
     return {
         f"{name}_{direction}": columns.numbers(values[:, d], pa.float64(), given)
         for d, direction in enumerate(directions)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -36,10 +37,17 @@ class Table:
 
     def schema(self, directions: tuple[str, str]) -> pa.Schema:
         """Arrow schema with unit and meaning as field metadata and the version as schema metadata."""
-        fields = [field for column in self.columns for field in _fields(column, directions)]
-        return pa.schema(
-            fields, metadata={"uwml_table": self.name, "uwml_schema_version": str(SCHEMA_VERSION)}
-        )
+        known = self._schemas.get(tuple(directions))
+        if known is None:
+            fields = [field for column in self.columns for field in _fields(column, directions)]
+            metadata = {"uwml_table": self.name, "uwml_schema_version": str(SCHEMA_VERSION)}
+            known = self._schemas[tuple(directions)] = pa.schema(fields, metadata=metadata)
+        return known
+
+    @cached_property
+    def _schemas(self) -> dict[tuple[str, ...], pa.Schema]:
+        """Schemas by directions: one is asked for with every part that is written or read."""
+        return {}
 
     def per_direction(self) -> tuple[str, ...]:
         """Names, without suffix, of the columns that exist once per direction."""

@@ -35,8 +35,11 @@ class StepWatch:
     def _finite_event(self, record: StepRecord) -> list[EventRecord]:
         # a loop with a loss of its own logs it as a scalar
         loss = record.scalars.get("loss", record.last.loss)
-        watched = {"loss": loss, "gradient_norm": record.scalars.get("gradient_norm")}
-        bad = {name: v for name, v in watched.items() if v is not None and not math.isfinite(v)}
+        norm = record.scalars.get("gradient_norm")
+        if self._bad_since is None and _is_finite(loss) and _is_finite(norm):
+            return []
+        watched = {"loss": loss, "gradient_norm": norm}
+        bad = {name: value for name, value in watched.items() if not _is_finite(value)}
         if bad and self._bad_since is None:
             self._bad_since = record.step
             what = " and ".join(f"{name} is {value}" for name, value in bad.items())
@@ -46,6 +49,11 @@ class StepWatch:
             message = f"numbers are finite again at step {record.step}, after step {since}"
             return [_event(record, "non_finite", "info", message, since=since)]
         return []
+
+
+def _is_finite(value: float | None) -> bool:
+    """Whether a number is finite; one that is not there counts as such."""
+    return value is None or math.isfinite(value)
 
 
 def _event(record: StepRecord, kind: str, level: str, message: str, **data: Any) -> EventRecord:
