@@ -96,8 +96,9 @@ def sort(confusions: pd.DataFrame, order: str) -> pd.DataFrame:
         raise ValueError(f"order={order!r} is unknown; choose one of {', '.join(ORDERS)}")
     column, ascending = ORDERS[order]
     value = confusions[column].to_numpy(dtype=np.float64)
+    ties = () if column == "margin" else (confusions["margin"].to_numpy(dtype=np.float64),)
     # lexsort puts NaN last, whichever way the others go
-    first = np.lexsort((confusions["margin"].to_numpy(dtype=np.float64), value if ascending else -value))
+    first = np.lexsort((*ties, value if ascending else -value))
     direction = pd.factorize(confusions["direction"])[0].astype(np.int64)
     anchor_key = (direction << 32) | confusions["item_id"].to_numpy(dtype=np.int64)
     anchor = pd.factorize(anchor_key[first])[0]
