@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.support.steps import a_step
 from tests.support.synthetic import make_run
 from uwml_core.analysis.diagnosis.examine import Examination, ask, diagnose
 from uwml_core.analysis.diagnosis.finding import SEVERITIES, confidence
@@ -122,10 +123,23 @@ def test_non_finite_loss_names_its_first_step() -> None:
             "step": [10, 20, 23],
         }
     )
-    (finding,) = ask(BY_NAME["non_finite"], frames(steps=steps(50, loss=loss), events=events))
+    (finding,) = ask(
+        BY_NAME["non_finite"], frames(steps=steps(50, loss=loss, not_finite=np.isnan(loss)), events=events)
+    )
     assert finding.number("first_step").value == 20
     assert finding.number("steps").value == 2
     assert finding.evidence.frame["step"].tolist() == list(range(24))
+
+
+def test_what_was_not_logged_at_every_step_is_finite_and_what_never_was_is_not(tmp_path: Path) -> None:
+    with RunLogger(tmp_path, "now-and-then") as log:
+        for step in range(6):
+            log.log_step(a_step(step), item_ids=[1, 2], gradient_norm=None if step % 2 else 1.0)
+    assert "non_finite" in diagnose(open_run(log.path)).silent
+    with RunLogger(tmp_path, "never") as log:
+        log.log_step(a_step(0), item_ids=[1, 2], loss=float("nan"))
+    (finding,) = (f for f in diagnose(open_run(log.path)).findings if f.rule == "non_finite")
+    assert finding.number("steps").value == 1
 
 
 @pytest.mark.parametrize(("weight", "found"), [(0.01, True), (0.1, False), (np.nan, False)])

@@ -22,6 +22,8 @@ from uwml_core.weighting import UWMLConfig
 
 # Beyond the schema's columns of ``steps``, what a loop may log of its own.
 OWN_COLUMNS = ("effective_batch_size",)
+# Whether a step's loss or gradient norm was logged and is no finite number.
+NOT_FINITE, FINITE = "not_finite", ("loss", "gradient_norm")
 PAIR_COLUMNS = ("step", "positive_similarity", "negative_similarity", "margin", "pair_loss", "weight")
 
 
@@ -53,7 +55,7 @@ class Frames:
 
     @cached_property
     def steps(self) -> pd.DataFrame:
-        """Table ``steps`` in step order, without columns that no row holds a value of."""
+        """Table ``steps`` in step order, without columns that no row holds a value of; with ``NOT_FINITE``."""
         return self._load("steps")
 
     @cached_property
@@ -132,7 +134,9 @@ def _steps(run: Run) -> pd.DataFrame:
 def _known_columns(rows: pa.Table) -> pd.DataFrame:
     known = [name for name in rows.column_names if rows[name].null_count < rows.num_rows]
     frame: pd.DataFrame = rows.select(known).to_pandas(split_blocks=True)
-    return frame
+    # pandas does not tell NaN from what was not logged
+    told = [pc.invert(pc.is_finite(rows[name])).fill_null(False) for name in FINITE if name in known]
+    return frame.assign(**{NOT_FINITE: np.any(told, axis=0)}) if told else frame
 
 
 def _last_step(run: Run, table: str) -> int:

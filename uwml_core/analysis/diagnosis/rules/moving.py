@@ -129,6 +129,7 @@ FROZEN = Rule(
     tables=("snapshots",),
     needs=("drift.similarity",),
     check=check_frozen,
+    early=False,
 )
 STALE_QUEUE = Rule(
     name="stale_queue",

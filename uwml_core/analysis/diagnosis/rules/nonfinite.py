@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from uwml_core.analysis.diagnosis.finding import Change, Evidence, Finding, Measured, PageLink
-from uwml_core.analysis.diagnosis.frames import Frames
+from uwml_core.analysis.diagnosis.frames import FINITE, NOT_FINITE, Frames
 from uwml_core.analysis.diagnosis.registry import Rule
 from uwml_core.analysis.diagnosis.series import current, lowered
 from uwml_core.i18n import _, mark, ngettext
@@ -57,9 +57,7 @@ def check(frames: Frames) -> list[Finding]:
 
 def _broken(frames: Frames) -> np.ndarray:
     """Steps with a number that is not finite, by their rows or by an event, ascending."""
-    broken = ~np.isfinite(frames.column("loss"))
-    if frames.logged("steps.gradient_norm"):
-        broken |= ~np.isfinite(frames.column("gradient_norm"))
+    broken = frames.column(NOT_FINITE) > 0
     return np.union1d(frames.steps["step"].to_numpy()[broken], _events(frames))
 
 
@@ -73,7 +71,7 @@ def _events(frames: Frames) -> np.ndarray:
 
 def _before(frames: Frames, first: int) -> Evidence:
     near = frames.steps["step"].between(first - STEPS_BEFORE, first + 3)
-    columns = [name for name in ("loss", "gradient_norm") if name in frames.steps]
+    columns = [name for name in FINITE if name in frames.steps]
     frame = frames.steps.loc[near, ["step", *columns]].reset_index(drop=True)
     return Evidence(frame=pd.DataFrame(frame), x="step", y=tuple(columns))
 
@@ -82,6 +80,6 @@ NON_FINITE = Rule(
     name="non_finite",
     title=mark("Loss or gradient that is not finite"),
     tables=("steps", "events"),
-    needs=("steps.loss",),
+    needs=(f"steps.{NOT_FINITE}",),
     check=check,
 )
