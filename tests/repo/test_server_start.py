@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import signal
 import socket
+import tomllib
+from pathlib import Path
 
 import pytest
+from streamlit import config
 
 from uwml_core.commands import server
 
@@ -108,3 +111,10 @@ def test_public_address_is_served_read_only_to_any_host_name(monkeypatch, tmp_pa
     server.start_server(port=8501, logs=tmp_path, address=address)
     assert (started["env"]["UWML_READ_ONLY"] == "") is own
     assert ("--server.allowedHosts=*" not in started["command"]) is own
+
+
+def test_no_script_run_looks_through_every_object_while_others_wait():
+    shipped = tomllib.loads((Path(__file__).parents[2] / ".streamlit" / "config.toml").read_text())
+    assert shipped["runner"] == {"postScriptGC": False}
+    # the name is one that this version of Streamlit knows
+    config.get_option("runner.postScriptGC")
