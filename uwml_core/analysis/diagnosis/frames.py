@@ -55,7 +55,7 @@ class Frames:
 
     @cached_property
     def steps(self) -> pd.DataFrame:
-        """Table ``steps`` in step order, without columns that no row holds a value of; with ``NOT_FINITE``."""
+        """Table ``steps`` in step order, without columns that no row has a value of, with ``NOT_FINITE``."""
         return self._load("steps")
 
     @cached_property

@@ -123,7 +123,8 @@ def false_negative_ranking(
     ]
     main = rows["encounters"] if captions is None else rows["likeness"]
     rows["score"] = main + 1e-3 * (rows["similarity"] - 0.5 * rows["margin"])
-    return rows.sort_values("score", ascending=False, kind="stable", ignore_index=True)
+    found: pd.DataFrame = rows.sort_values("score", ascending=False, kind="stable", ignore_index=True)
+    return found
 
 
 def _likeness(one: list[str], other: list[str]) -> float:
