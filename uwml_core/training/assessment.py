@@ -63,7 +63,8 @@ def assess(run: Path, *, split: str = "test", folds: int = 1, data: str | None =
     if not 1 <= folds <= len(rows) or len(rows) % folds:
         raise ValueError(f"folds={folds} does not divide the {len(rows)} items of {split!r} equally")
     corpus = corpus_of(dataset, config.model)
-    model = build_model(config.model.kind, config.model.dim, config.train.seed, corpus.feature_sizes)
+    sizes, backbones = corpus.feature_sizes, corpus.backbones
+    model = build_model(config.model.kind, config.model.dim, config.train.seed, sizes, backbones)
     model.load_state_dict(checkpoint.model)
     model.eval()
     directions = direction_names(dataset.modalities)

@@ -13,7 +13,8 @@ import numpy.typing as npt
 import torch
 
 from uwml_core.data import PairDataset, draw_captions, epoch_batches
-from uwml_core.training.text import FeatureTable, Texts, TextTable, part_of
+from uwml_core.training.fine_tuned import Backbone
+from uwml_core.training.text import FeatureTable, Texts, TextTable, TokenTable, part_of
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.floating[Any]]
@@ -25,7 +26,12 @@ class Corpus:
     Args:
         dataset: the data.
         encode_texts: gives features ``[n, D]`` of texts; None where the encoder takes the words.
+
+    Attributes:
+        backbones: of other libraries, for pictures and texts, that learn on; None where there are none.
     """
+
+    backbones: tuple[Backbone | None, Backbone | None] = (None, None)
 
     def __init__(
         self, dataset: PairDataset, encode_texts: Callable[[Sequence[str]], Floats] | None = None
@@ -36,7 +42,7 @@ class Corpus:
         flat = [numbers.setdefault(text, len(numbers)) for row in dataset.captions for text in row]
         self._text_numbers = np.array(flat, dtype=np.int64)
         self._first = np.cumsum(dataset.caption_counts) - dataset.caption_counts
-        self._table: TextTable | FeatureTable
+        self._table: TextTable | FeatureTable | TokenTable
         if encode_texts is None:
             self._table = TextTable(list(numbers))
         else:
@@ -76,11 +82,22 @@ class Corpus:
         other._pictures = lambda wanted: features[torch.from_numpy(place[wanted])]
         return other
 
-    def with_texts(self, table: FeatureTable) -> Self:
-        """The same with features in place of the texts, in the order of their numbers."""
+    def with_texts(self, table: FeatureTable | TokenTable) -> Self:
+        """The same with features or tokens in place of the texts, in the order of their numbers."""
         other = copy.copy(self)
         other._table = table
         return other
+
+    def prepared(self, prepare: Callable[[Ints], torch.Tensor]) -> Self:
+        """The same with what a function makes of rows in place of their pictures."""
+        other = copy.copy(self)
+        other._pictures = prepare
+        return other
+
+    @property
+    def distinct_texts(self) -> list[str]:
+        """The different texts, in the order of their numbers."""
+        return list(dict.fromkeys(text for row in self.dataset.captions for text in row))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -47,13 +47,15 @@ class ModelConfig:
     """Which encoders, and the size of the embedding that they share.
 
     ``image_encoder`` and ``text_encoder`` name frozen ones of other libraries, whose features a small
-    projection learns from; None trains a small encoder from scratch.
+    projection learns from; None trains a small encoder from scratch. With ``fine_tune`` they learn too,
+    after the frozen epochs.
     """
 
     kind: str = "small"
     dim: int = 128
     image_encoder: str | None = None
     text_encoder: str | None = None
+    fine_tune: bool = False
 
     def __post_init__(self) -> None:
         check_section(self, "model")
@@ -61,6 +63,10 @@ class ModelConfig:
             check_encoder(self.image_encoder, IMAGE_LIBRARIES, "model.image_encoder")
         if self.text_encoder is not None:
             check_encoder(self.text_encoder, TEXT_LIBRARIES, "model.text_encoder")
+        if self.fine_tune and self.image_encoder is None and self.text_encoder is None:
+            raise ValueError(
+                "model.fine_tune=True has nothing to tune; name model.image_encoder or model.text_encoder"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +74,8 @@ class OptimizationConfig:
     """How long and how fast; ``gradient_clip`` None clips nothing, ``resume`` continues a run.
 
     ``init_from`` starts with the weights of another run; ``warmup_epochs`` of the epochs train the last
-    linear maps alone, None being 2 after ``init_from`` and 0 from scratch.
+    linear maps alone, None being 2 after ``init_from`` and with ``model.fine_tune``, and 0 from scratch.
+    ``backbone_share`` of the learning rate is that of the encoders that ``model.fine_tune`` lets learn.
     ``snapshot_items`` of each split are followed: a snapshot takes 0.5 kB of disk an item at 128 numbers.
     ``pairs_every`` k keeps the rows of the pairs of each k-th step in the log; its rollups count every step.
     ``device`` auto takes a GPU for each process that torchrun starts, where there are as many, else the
@@ -84,6 +91,7 @@ class OptimizationConfig:
     snapshot_items: int = PROBES_PER_SPLIT
     pairs_every: int = 1
     warmup_epochs: int | None = None
+    backbone_share: float = 0.1
     init_from: str | None = None
     resume: str | None = None
     device: str = "auto"

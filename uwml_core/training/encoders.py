@@ -6,11 +6,13 @@ Shapes: B rows, F frames, S picture size, D embedding size.
 from __future__ import annotations
 
 import math
-from typing import Self
+from typing import Self, TypeVar
 
 import torch
 from torch import nn
 
+from uwml_core.training.fine_tuned import Backbone, FineTuned
+from uwml_core.training.projection import FeatureProjection
 from uwml_core.training.text import BUCKETS
 
 KINDS = ("small",)
@@ -103,36 +105,10 @@ class BagOfNgrams(nn.Module):
         return summed / (ends - offsets).sqrt()[:, None]
 
 
-class FeatureProjection(nn.Module):
-    """One linear map of precomputed features, and a perceptron of two layers added to it.
-
-    Args:
-        size: numbers of a feature.
-        dim: size of the embedding D.
-
-    Reference:
-        Chen et al., "Learning the best pooling strategy for visual semantic embedding", 2021, section 4.1.
-    """
-
-    def __init__(self, size: int, dim: int) -> None:
-        super().__init__()
-        self.project = nn.Linear(size, dim)
-        self.residual = nn.Sequential(
-            nn.Linear(size, dim // 2 or 1), nn.ReLU(), nn.Linear(dim // 2 or 1, dim)
-        )
-
-    def forward(self, features: torch.Tensor) -> torch.Tensor:
-        """Embed features, each scaled to unit length first.
-
-        Args:
-            features: float32 [B, size].
-
-        Returns:
-            float32 [B, D], not normalised.
-        """
-        unit = nn.functional.normalize(features, dim=1)
-        embedded: torch.Tensor = self.project(unit) + self.residual(unit)
-        return embedded
+T = TypeVar("T", "SmallCNN", "BagOfNgrams")
+Tower = FineTuned | FeatureProjection
+Sizes = tuple[int | None, int | None]
+Backbones = tuple[Backbone | None, Backbone | None]
 
 
 class TwoTower(nn.Module):
@@ -141,6 +117,7 @@ class TwoTower(nn.Module):
     Args:
         dim: size of the embedding D.
         sizes: numbers of a precomputed feature of a picture and of a text; None where there are none.
+        backbones: of other libraries, for pictures and texts, that learn on; None where there are none.
 
     Attributes:
         computes_in: what both compute in when they are called together, None for float32.
@@ -150,11 +127,10 @@ class TwoTower(nn.Module):
     computes_in: torch.dtype | None = None
     frozen = False
 
-    def __init__(self, dim: int, sizes: tuple[int | None, int | None] = (None, None)) -> None:
+    def __init__(self, dim: int, sizes: Sizes = (None, None), backbones: Backbones = (None, None)) -> None:
         super().__init__()
-        picture_size, text_size = sizes
-        self.pictures = SmallCNN(dim) if picture_size is None else FeatureProjection(picture_size, dim)
-        self.texts = BagOfNgrams(dim) if text_size is None else FeatureProjection(text_size, dim)
+        self.pictures = _tower(SmallCNN, dim, sizes[0], backbones[0])
+        self.texts = _tower(BagOfNgrams, dim, sizes[1], backbones[1])
 
     def freeze(self, frozen: bool) -> None:
         """Let only the last linear maps learn, or everything again.
@@ -162,24 +138,24 @@ class TwoTower(nn.Module):
         What lies before them then keeps its weights, and its batch normalization its statistics.
         """
         self.frozen = frozen
-        for parameter in self._backbones().parameters():
-            parameter.requires_grad_(not frozen)
+        for tower in (self.pictures, self.texts):
+            if isinstance(tower, FineTuned):
+                tower.let_learn(not frozen)
+            else:
+                _backbone_of(tower).requires_grad_(not frozen)
         self.train(self.training)
 
     def train(self, mode: bool = True) -> Self:
         """As in ``nn.Module``; what is frozen stays as in evaluation."""
         super().train(mode)
-        self._backbones().train(mode and not self.frozen)
+        for tower in (self.pictures, self.texts):
+            _backbone_of(tower).train(mode and not self.frozen)
         return self
 
-    def _backbones(self) -> nn.ModuleList:
-        # precomputed features are a backbone's already
-        parts: list[nn.Module] = []
-        if isinstance(self.pictures, SmallCNN):
-            parts.append(self.pictures.features)
-        if isinstance(self.texts, BagOfNgrams):
-            parts.append(self.texts.bag)
-        return nn.ModuleList(parts)
+    def fine_tuned(self) -> set[nn.Parameter]:
+        """Weights of backbones of other libraries."""
+        towers = (tower for tower in (self.pictures, self.texts) if isinstance(tower, FineTuned))
+        return {parameter for tower in towers for parameter in tower.model.parameters()}
 
     @property
     def device(self) -> torch.device:
@@ -194,8 +170,30 @@ class TwoTower(nn.Module):
             return self.pictures(pictures).float(), self.texts(*texts).float()
 
 
+def _tower(own: type[T], dim: int, size: int | None, backbone: Backbone | None) -> Tower | T:
+    if backbone is not None:
+        return FineTuned(backbone, dim)
+    return own(dim) if size is None else FeatureProjection(size, dim)
+
+
+def _backbone_of(tower: Tower | SmallCNN | BagOfNgrams) -> nn.Module:
+    """What of a tower may be frozen; precomputed features are a backbone's already."""
+    if isinstance(tower, SmallCNN):
+        features: nn.Module = tower.features
+        return features
+    if isinstance(tower, BagOfNgrams):
+        return tower.bag
+    if isinstance(tower, FineTuned):
+        return tower.model
+    return nn.Identity()
+
+
 def build_model(
-    kind: str, dim: int, seed: int, sizes: tuple[int | None, int | None] = (None, None)
+    kind: str,
+    dim: int,
+    seed: int,
+    sizes: Sizes = (None, None),
+    backbones: Backbones = (None, None),
 ) -> TwoTower:
     """Encoders with initial weights that depend on the seed only.
 
@@ -203,7 +201,7 @@ def build_model(
         kind: one of ``KINDS``.
         dim: size of the embedding.
         seed: seed of the initial weights.
-        sizes: as for ``TwoTower``.
+        sizes, backbones: as for ``TwoTower``.
 
     Raises:
         ValueError: for an unknown kind.
@@ -212,4 +210,4 @@ def build_model(
         raise ValueError(f"kind={kind!r} is unknown; choose one of {', '.join(KINDS)}")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return TwoTower(dim, sizes)
+        return TwoTower(dim, sizes, backbones)

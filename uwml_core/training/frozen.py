@@ -11,6 +11,7 @@ import torch
 from uwml_core.training.batches import Corpus
 from uwml_core.training.embedding import slices
 from uwml_core.training.encoders import BagOfNgrams, SmallCNN, TwoTower
+from uwml_core.training.fine_tuned import FineTuned
 from uwml_core.training.text import FeatureTable
 
 Ints = npt.NDArray[np.int64]
@@ -29,17 +30,19 @@ def frozen_corpus(model: TwoTower, corpus: Corpus, rows: Ints) -> Corpus:
         rows: int64, rows that are trained on.
     """
     pictures, texts = model.pictures, model.texts
-    if isinstance(pictures, SmallCNN):
+    if isinstance(pictures, SmallCNN | FineTuned):
         parts = [
             pictures.backbone(corpus.pictures(rows[part]).to(model.device)) for part in slices(len(rows))
         ]
         corpus = corpus.with_pictures(rows, torch.cat(parts).cpu())
-    if isinstance(texts, BagOfNgrams):
+    if isinstance(texts, BagOfNgrams | FineTuned):
         corpus = corpus.with_texts(FeatureTable(_text_features(texts, corpus, model.device)))
     return corpus
 
 
-def _text_features(texts: BagOfNgrams, corpus: Corpus, device: torch.device) -> npt.NDArray[np.float32]:
+def _text_features(
+    texts: BagOfNgrams | FineTuned, corpus: Corpus, device: torch.device
+) -> npt.NDArray[np.float32]:
     numbers = np.arange(corpus.text_count, dtype=np.int64)
     taken: Sequence[tuple[torch.Tensor, ...]] = [corpus.taken(numbers[part]) for part in slices(len(numbers))]
     features = [texts.backbone(*(values.to(device) for values in part)) for part in taken]

@@ -14,10 +14,11 @@ from uwml_core.training.config import ModelConfig, TrainConfig
 from uwml_core.training.distributed import Processes
 from uwml_core.training.prefetch import PrefetchedBatches
 from uwml_core.training.pretrained.features import picture_features, text_features
+from uwml_core.training.pretrained.learning import fine_tuned_corpus
 
 
 def corpus_of(dataset: PairDataset, model: ModelConfig, *, progress: bool = False) -> Corpus:
-    """The corpus of a data set, after frozen encoders where the configuration names some.
+    """The corpus of a data set, after frozen encoders or for learning ones where some are named.
 
     Args:
         dataset: the data.
@@ -25,9 +26,11 @@ def corpus_of(dataset: PairDataset, model: ModelConfig, *, progress: bool = Fals
         progress: show a bar on standard error while features are computed.
 
     Raises:
-        ValueError: as ``picture_features`` and ``text_features``.
+        ValueError: as ``picture_features``, ``text_features`` and ``fine_tuned_corpus``.
         OSError: if the cache folder cannot be written.
     """
+    if model.fine_tune:
+        return fine_tuned_corpus(dataset, model.image_encoder, model.text_encoder)
     if model.image_encoder is not None:
         values = picture_features(dataset, model.image_encoder, progress=progress)
         rows = FeatureRows([values], np.arange(len(dataset), dtype=np.int64))

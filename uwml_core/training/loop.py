@@ -6,7 +6,7 @@ import math
 import sys
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
@@ -42,15 +42,29 @@ class NonFiniteLossError(AgreedEnd, ValueError):
         )
 
 
-def build_optimizer(model: nn.Module, loss: nn.Module, config: OptimizationConfig) -> torch.optim.AdamW:
-    """AdamW over encoders and loss; biases, norms and a learnable temperature do not decay."""
-    parameters = [*model.parameters(), *loss.parameters()]
-    groups = [
-        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": config.weight_decay},
-        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
-    ]
+def build_optimizer(model: TwoTower, loss: nn.Module, config: OptimizationConfig) -> torch.optim.AdamW:
+    """AdamW over encoders and loss; biases, norms and a learnable temperature do not decay.
+
+    What is fine-tuned learns at a ``share`` of the rate.
+    """
+    tuned = model.fine_tuned()
+    own = [p for p in (*model.parameters(), *loss.parameters()) if p not in tuned]
+    groups = _groups(own, config.weight_decay)
+    if tuned:
+        # in the order of the model: that of a set changes from process to process
+        others = [p for p in model.parameters() if p in tuned]
+        groups += [
+            {**group, "share": config.backbone_share} for group in _groups(others, config.weight_decay)
+        ]
     # one pass over the parameters instead of one per operation: an eighth of the time on a processor
     return torch.optim.AdamW(groups, lr=config.learning_rate, fused=True)
+
+
+def _groups(parameters: Sequence[nn.Parameter], decay: float) -> list[dict[str, Any]]:
+    return [
+        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": decay},
+        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+    ]
 
 
 def as_called(model: nn.Module, processes: Processes, config: OptimizationConfig) -> nn.Module:
@@ -205,7 +219,7 @@ class Trainer:
         batch = (self._warm or self.batches).at(self.step)
         rate = learning_rate_at(self.step, self.total_steps, self.config.train.learning_rate)
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group.get("share", 1.0)
         self.optimizer.zero_grad()
         self._backward(batch)
         clip = self.config.train.gradient_clip

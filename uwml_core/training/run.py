@@ -104,7 +104,10 @@ def _trainer(
     stop: StopRequest,
 ) -> Trainer:
     settings = config.model
-    model = build_model(settings.kind, settings.dim, config.train.seed, batches.corpus.feature_sizes)
+    corpus = batches.corpus
+    model = build_model(
+        settings.kind, settings.dim, config.train.seed, corpus.feature_sizes, corpus.backbones
+    )
     model.to(processes.device)
     model.computes_in = precision.computes_in
     start_from(model, config)
@@ -122,7 +125,7 @@ def _trainer(
         loss=loss,
         optimizer=build_optimizer(model, loss, config.train),
         logger=logger,
-        observer=_observer(config, dataset, batches.corpus, logger) if processes.first else Bystander(),
+        observer=_observer(config, dataset, corpus, logger) if processes.first else Bystander(),
         stop=stop,
     )
 
@@ -197,7 +200,9 @@ def _completed(config: TrainConfig, dataset: PairDataset, steps_per_epoch: int) 
             f"whose rows pair {dataset.modality} and text; leave it out"
         )
     loss = dataclasses.replace(config.loss, total_steps=total, modalities=dataset.modalities)
-    return dataclasses.replace(config, loss=loss, train=with_warmup(config.train))
+    return dataclasses.replace(
+        config, loss=loss, train=with_warmup(config.train, trained=config.model.fine_tune)
+    )
 
 
 def _check_same(config: TrainConfig, dataset: PairDataset, checkpoint: Checkpoint) -> None:

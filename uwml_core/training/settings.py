@@ -27,6 +27,12 @@ SETTINGS: Mapping[str, Parameter] = {
     "train.gradient_clip": Parameter(meaning="largest gradient norm", low=0.0, low_open=True),
     "train.snapshot_items": Parameter(meaning="items of each split whose embeddings are kept", low=2),
     "train.warmup_epochs": Parameter(meaning="first epochs, in which the backbones are frozen", low=0),
+    "train.backbone_share": Parameter(
+        meaning="learning rate of fine-tuned encoders, as a share of that of the projections",
+        low=0.0,
+        high=1.0,
+        low_open=True,
+    ),
     "train.pairs_every": Parameter(meaning="each so many steps the log keeps the rows of all pairs", low=1),
     "train.device": Parameter(meaning="where it computes", choices=DEVICES),
     "train.precision": Parameter(meaning="numbers that the encoders compute in", choices=PRECISIONS),
@@ -43,7 +49,7 @@ _INTEGERS = frozenset(
         "train.pairs_every",
     }
 )
-_FLAGS = frozenset({"train.compile"})
+_FLAGS = frozenset({"model.fine_tune", "train.compile"})
 _OPTIONAL = frozenset(
     {
         "data.eval_split",

