@@ -9,7 +9,8 @@ import plotly.graph_objects as go
 
 from uwml_core.analysis.diagnosis.finding import Evidence
 from uwml_core.analysis.diagnosis.names import column_name, unit_name
-from uwml_core.figures.frame import canvas, floats, say_empty
+from uwml_core.figures.draft import Draft
+from uwml_core.figures.frame import floats, say_empty
 from uwml_core.figures.theme import Theme, fade
 from uwml_core.i18n import _
 
@@ -27,30 +28,38 @@ def evidence_figure(
         directions: of the run, for their colours.
         height: pixels.
     """
-    figure = canvas(theme, height=height, r=12)
-    frame = evidence.frame
+    figure, frame = Draft(theme, height=height, r=12), evidence.frame
     if frame.empty or not len(evidence.y):
-        return say_empty(figure, theme, _("No numbers to draw"))
+        return say_empty(figure, theme, _("No numbers to draw")).figure()
     for name, rows, own in _series(evidence, theme, directions):
         for column in evidence.y:
             color = own or _color(evidence, column, theme, directions)
             figure.add_trace(_trace(evidence, rows, column, name or column_name(column), color))
-    if evidence.limit is not None:
-        figure.add_hline(
-            y=evidence.limit,
-            line={"color": theme.warning, "dash": "dash", "width": 1},
-            annotation={
-                "text": evidence.limit_name,
-                "font": {"color": theme.warning, "size": 11},
-                "bgcolor": theme.surface,
-            },
-            annotation_position="top right",
-        )
+    _add_limit(figure, evidence, theme)
     several = len(figure.data) > 1
     figure.update_layout(showlegend=several, legend={"orientation": "h", "y": 1.0, "yanchor": "bottom"})
     figure.update_xaxes(title={"text": column_name(evidence.x)})
     figure.update_yaxes(title={"text": "" if evidence.unit in ("", "1") else unit_name(evidence.unit)})
-    return figure
+    return figure.figure()
+
+
+def _add_limit(figure: Draft, evidence: Evidence, theme: Theme) -> None:
+    if evidence.limit is None:
+        return
+    line = {"color": theme.warning, "dash": "dash", "width": 1}
+    place = {"xref": "x domain", "yref": "y"}
+    figure.add_shape(type="line", line=line, x0=0, x1=1, y0=evidence.limit, y1=evidence.limit, **place)
+    figure.add_annotation(
+        text=evidence.limit_name,
+        font={"color": theme.warning, "size": 11},
+        bgcolor=theme.surface,
+        showarrow=False,
+        x=1,
+        y=evidence.limit,
+        xanchor="right",
+        yanchor="bottom",
+        **place,
+    )
 
 
 def _series(
@@ -70,14 +79,12 @@ def _color(evidence: Evidence, column: str, theme: Theme, directions: tuple[str,
     return (theme.accent, theme.ghost, theme.first, theme.second)[evidence.y.index(column) % 4]
 
 
-def _trace(
-    evidence: Evidence, rows: pd.DataFrame, column: str, label: str, color: str
-) -> go.Scatter | go.Bar:
-    x, y = _places(rows[evidence.x]), floats(rows[column])
+def _trace(evidence: Evidence, rows: pd.DataFrame, column: str, label: str, color: str) -> dict[str, Any]:
+    trace = {"x": _places(rows[evidence.x]), "y": floats(rows[column]), "name": label}
     if evidence.kind == "bar":
-        return go.Bar(x=x, y=y, name=label, marker={"color": fade(color, 0.8)})
+        return {**trace, "type": "bar", "marker": {"color": fade(color, 0.8)}}
     mode = "lines+markers" if len(rows) <= 30 else "lines"
-    return go.Scatter(x=x, y=y, name=label, mode=mode, line={"color": color, "width": 1.75})
+    return {**trace, "type": "scatter", "mode": mode, "line": {"color": color, "width": 1.75}}
 
 
 def _places(values: pd.Series) -> Any:
