@@ -275,6 +275,13 @@ def test_headline_says_first_that_everything_lies_in_one_place() -> None:
     assert half.startswith("From before training")
 
 
+def test_headline_of_too_few_points_for_a_cut_tells_none() -> None:
+    alone = map_headline(gaps(snapshot(*pair_vectors(1)), snapshot(*pair_vectors(1), step=30)))
+    assert alone.startswith("From epoch 1 to epoch 1 pairs went from")
+    assert "cut" not in alone
+    assert alone.endswith(".")
+
+
 def test_headline_says_when_there_is_too_little() -> None:
     assert "too little data yet to say how they move" in map_headline(gaps(snapshot(*pair_vectors(5))))
     lone = snapshot(pair_vectors(5)[0], None)

@@ -179,7 +179,7 @@ def test_common_snapshot_says_nothing_and_odd_ones_what_is_odd() -> None:
     other = snapshot(*pair_vectors(6, dim=5), items=[4, 5, 6, 7, 8, 9], step=0)
     told = snapshot_statements(shot, other, NAMES)
     assert told[0].startswith("The vectors have 8 numbers, in epoch 1 they had 5")
-    assert "2 stayed, 4 are new, 4 are gone" in told[1]
+    assert "2 stayed, 4 new, 4 gone" in told[1]
     lone = snapshot_statements(snapshot(pair_vectors(1)[0], None), None, NAMES)
     assert [text.split(":")[0] for text in lone] == [
         "This snapshot has no point of text", "This snapshot holds a single item"

@@ -378,6 +378,9 @@ def test_broken_embeddings_give_a_page_that_says_so(open_page: Callable[..., Any
         said = [warning.value for warning in page.app.warning]
         assert len(said) == 1
         assert ("No row of this snapshot" if run == "nan" else "All vectors of this snapshot") in said[0]
+        # an empty chart would say that nothing was logged
+        assert ("No point of this choice has a place on the map" in page.text) == (run == "nan")
+        assert (TITLE in page.charts()) == (run == "same")
 
 
 PAIRS = pair_vectors(6)
@@ -386,7 +389,7 @@ ODD_RUNS: dict[str, tuple[Any, str]] = {
     "some nan": ([((BROKEN, PAIRS[1]), None)], "2 of 12 rows are left out"),
     "other items": (
         [(PAIRS, None), (PAIRS, range(3, 9))],
-        "3 stayed, 3 are new, 3 are gone",
+        "3 stayed, 3 new, 3 gone",
     ),
     "dimension": (
         [(PAIRS, None), (pair_vectors(6, dim=16), None)],

@@ -65,10 +65,16 @@ def _movement(gaps: pd.DataFrame) -> str:
             "too little data yet to say how they move."
         ).format(**last)
     first = _numbers(gaps, rows.iloc[0])
-    return _(
+    told = _(
         "From {start} to {moment} pairs went from {alignment_then} to {alignment} apart and the centres "
         "from {centroid_then} to {centroid}; a straight cut tells {separability} of points apart."
-    ).format(
+    )
+    if not last["separability"]:
+        told = _(
+            "From {start} to {moment} pairs went from {alignment_then} to {alignment} apart and the centres "
+            "from {centroid_then} to {centroid}."
+        )
+    return told.format(
         start=first["moment"], alignment_then=first["alignment"], centroid_then=first["centroid"], **last
     )
 
@@ -80,5 +86,6 @@ def _numbers(gaps: pd.DataFrame, row: pd.Series) -> dict[str, str]:
         # the root of the mean square: in the unit of the centres' distance
         "alignment": fixed(float(row["value"]) ** 0.5, 2),
         "centroid": fixed(float(mine["centroid_distance"]), 2),
-        "separability": percent(float(mine["separability"]), 1),
+        # of few points there is no cut to be tried on others
+        "separability": "" if pd.isna(mine["separability"]) else percent(float(mine["separability"]), 1),
     }

@@ -79,8 +79,8 @@ def _other_items(snapshot: Snapshot, before: Snapshot) -> str:
     if kept == len(here) == len(there):
         return ""
     text = _(
-        "Other items than in {moment}: {kept} stayed, {new} are new, {gone} are gone; measures over epochs "
-        "compare different items."
+        "Other items than in {moment} ({kept} stayed, {new} new, {gone} gone): measures over epochs compare "
+        "different items."
     )
     moment = epoch_name(before.step, before.epoch)
     return text.format(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 
+import streamlit as st
+
 from uwml_core.analysis.map_points import map_range
 from uwml_core.analysis.projection_quality import ProjectionQuality
 from uwml_core.analysis.text import modality_name
@@ -15,6 +17,7 @@ from uwml_core.report.numbers import quality_note
 from uwml_core.ui.card import card
 from uwml_core.ui.layout_choice import MapLayout
 from uwml_core.ui.map_controls import ColoredPoints, MapView
+from uwml_core.ui.text import element, notes
 
 HEIGHT = 520
 GLIDE_MS = 600
@@ -40,15 +43,21 @@ def map_card(
         modalities: names of both.
         theme: colours.
     """
+    title = _("Map of {first} (circles) and {second} (diamonds)").format(
+        first=modality_name(modalities[0]), second=modality_name(modalities[1])
+    )
+    if shown.points.empty:
+        with st.container(border=True, key="card-map", gap="xsmall"):
+            st.html(element("h2", title, "uw-title"))
+            notes(_("No point of this choice has a place on the map"), _counts(shown), shown.note)
+        return
     colors = class_colors(view.color_by, len(shown.names), theme)
     figure = embedding_map_figure(
         shown.points, shown.codes, colors, theme, modalities=modalities, ranges=map_range(layout.frame),
         height=HEIGHT,
     )  # fmt: skip
     card(
-        _("Map of {first} (circles) and {second} (diamonds)").format(
-            first=modality_name(modalities[0]), second=modality_name(modalities[1])
-        ),
+        title,
         figure,
         shown.points,
         _counts(shown),
