@@ -66,8 +66,9 @@ RECOUNTED = {
         "direction_weight_t2i": f"select median(direction_weight_t2i) from steps where {LATE}",
     },
     "unstable": {
-        "gradient_ratio": "select quantile_cont(gradient_norm, 0.95) / median(gradient_norm) from steps "
-        "where step >= 40",
+        "gradient_ratio": """select min(high) / any_value(m) from (select quantile_cont(gradient_norm, 0.95)
+            high from steps where step >= 40 group by step < 60), (select median(gradient_norm) m
+            from steps where step >= 40)""",
     },
     "logit_scale": {
         "end_scale": f"select median(1 / temperature) from steps where {LAST}",

@@ -131,6 +131,13 @@ def test_non_finite_loss_names_its_first_step() -> None:
     assert finding.evidence.frame["step"].tolist() == list(range(24))
 
 
+@pytest.mark.parametrize(("high", "found"), [(slice(None, None, 8), True), (slice(100, 120), False)])
+def test_a_gradient_jumps_where_it_does_so_again_and_again(high: slice, found: bool) -> None:
+    norm = np.ones(200)
+    norm[high] = 50.0
+    assert bool(ask(BY_NAME["unstable"], frames(steps=steps(200, gradient_norm=norm)))) == found
+
+
 def test_what_was_not_logged_at_every_step_is_finite_and_what_never_was_is_not(tmp_path: Path) -> None:
     with RunLogger(tmp_path, "now-and-then") as log:
         for step in range(6):

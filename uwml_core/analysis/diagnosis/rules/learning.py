@@ -65,13 +65,17 @@ def _both(frames: Frames, name: str) -> np.ndarray:
 
 
 def check_unstable(frames: Frames) -> list[Finding]:
-    """Find gradients far above their median, again and again, in the second half."""
+    """Find gradients far above their median, again and again, in the second half.
+
+    The ratio is that of the calmer part of it, so that one change, after which all are small, does not count.
+    """
     norm = frames.column("gradient_norm")
     late = norm[len(norm) // 2 :]
     late = late[np.isfinite(late)]
     if len(late) < FEWEST_TREND_STEPS:
         raise NotApplicable(_("Fewer than {needed} steps.").format(needed=FEWEST_TREND_STEPS))
-    ratio = float(np.quantile(late, 0.95) / max(float(np.median(late)), 1e-12))
+    high = min(float(np.quantile(part, 0.95)) for part in np.array_split(late, 2))
+    ratio = high / max(float(np.median(late)), 1e-12)
     if not ratio > UNSTABLE_LIMIT:
         return []
     step = frames.steps["step"]
