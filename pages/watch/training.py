@@ -30,8 +30,7 @@ def body(run: Run) -> None:
     with left:
         view = ui.step_series(run, steps, "loss", zoom)
         smooth = ui.step_series(run, steps, "loss", zoom, smooth=True)
-        lines = ui.kept(run, "lines", analysis.reference_lines, loss, steps)
-        pinned = ui.step_notes(run)
+        lines, pinned = ui.kept(run, "lines", analysis.reference_lines, loss, steps), ui.step_notes(run)
         figure = ui.kept(
             run, ("loss figure", zoom.text, pinned.to_json()), figures.loss_figure, view.frame, bands, marks,
             lines, theme, directions=directions, smooth=smooth.frame, pinned=pinned, height=340,

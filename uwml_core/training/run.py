@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from uwml_core.data import PairDataset, open_data
 from uwml_core.losses import UWMLLoss
 from uwml_core.runlog.writer import RunLogger
 from uwml_core.training.batch_norm import share_statistics
-from uwml_core.training.batches import BatchSource, Corpus
+from uwml_core.training.batches import BatchSource
 from uwml_core.training.checkpoint import Checkpoint, load_checkpoint
 from uwml_core.training.config import DataConfig, TrainConfig
 from uwml_core.training.distributed import Processes, processes_of_torchrun
@@ -20,7 +19,8 @@ from uwml_core.training.encoders import build_model
 from uwml_core.training.inputs import batches_of
 from uwml_core.training.intervention import Intervention
 from uwml_core.training.loop import Trainer, as_called, build_optimizer
-from uwml_core.training.observer import Bystander, Observer
+from uwml_core.training.observer import Bystander
+from uwml_core.training.observing import observer_of
 from uwml_core.training.precision import Precision
 from uwml_core.training.prefetch import PrefetchedBatches
 from uwml_core.training.start import resume_folder, start_from, with_warmup
@@ -125,23 +125,9 @@ def _trainer(
         loss=loss,
         optimizer=build_optimizer(model, loss, config.train),
         logger=logger,
-        observer=_observer(config, dataset, corpus, logger) if processes.first else Bystander(),
+        observer=observer_of(config, dataset, corpus, logger) if processes.first else Bystander(),
         stop=stop,
     )
-
-
-def _observer(config: TrainConfig, dataset: PairDataset, corpus: Corpus, logger: RunLogger) -> Observer:
-    """Tell the log of the data, and make what observes training on it."""
-    if dataset.left_out is not None:
-        _tell(logger, "data", dataset.left_out)
-    _log_items(logger, dataset)
-    rows, split = dataset.rows("train"), dataset.evaluated_split(config.data.eval_split)
-    if split not in ("val", config.data.eval_split):
-        _tell(logger, "data", f"there is no split 'val': {split!r} is evaluated after each epoch")
-    if config.data.batch_size > len(rows):
-        said = f"data.batch_size={config.data.batch_size} is more than the {len(rows)} training pairs"
-        _tell(logger, "data", f"{said}: each step takes all of them")
-    return Observer(corpus, rows, dataset.rows(split), logger, config.train.snapshot_items, split=split)
 
 
 def load_data(config: DataConfig, path: str | None = None, *, decoded: bool = True) -> PairDataset:
@@ -276,25 +262,3 @@ def _open_log(
         total_steps=config.loss.total_steps,
         **shared,
     )
-
-
-def _log_items(logger: RunLogger, dataset: PairDataset) -> None:
-    try:
-        logger.log_items(
-            item_ids=dataset.item_ids.tolist(),
-            item_keys=dataset.item_keys,
-            labels=dataset.labels.tolist(),
-            captions=dataset.captions,
-            groups=dataset.groups,
-            splits=dataset.splits,
-            thumbnails=dataset.thumbnails(),
-            fingerprint=dataset.fingerprint,
-        )
-    except OSError as error:
-        # pictures in the app are worth less than the training
-        _tell(logger, "items", f"items cannot be written: {error}")
-
-
-def _tell(logger: RunLogger, kind: str, message: str) -> None:
-    logger.log_event(kind, message, level="warning")
-    warnings.warn(message, stacklevel=3)
