@@ -101,6 +101,10 @@ def measure(address: str, pictures: Path | None) -> None:
             go = partial(page.goto, target, wait_until="commit")
             watch.take(name, go, handed_over, FIRST_MS, rest=False)
             watch.take("  until it is drawn", lambda: None, drawn)
+        for card, unfinished in (("gap", "measured so far"), ("map", "being computed")):
+            told = f"document.querySelector('.st-key-card-{card}').innerText"
+            page.wait_for_function(f"!{told}.includes('{unfinished}')", timeout=3 * TIMEOUT_MS)
+        calm(watch.process)
         for number in range(3):
             chosen = f"innerText.includes('Item {item(seen, number)}')"
             answer = f"!!document.querySelector('.st-key-card-point')?.{chosen}"
