@@ -10,7 +10,7 @@ from uwml_core.analysis.diagnosis.frames import Frames
 from uwml_core.analysis.diagnosis.registry import Rule
 from uwml_core.analysis.diagnosis.series import current, measured, tail, thinned
 from uwml_core.analysis.diagnosis.thresholds import LAG_CERTAIN, LAG_LIMIT, NO_WEIGHT
-from uwml_core.analysis.lag import find_lag, may_lag
+from uwml_core.analysis.lag import Lag, find_lag, may_lag
 from uwml_core.analysis.text import fixed
 from uwml_core.i18n import _, mark
 
@@ -53,47 +53,47 @@ def check(frames: Frames) -> list[Finding]:
 def check_lag(frames: Frames) -> list[Finding]:
     """Find a direction whose gap is smaller than the other's by far, up to now."""
     log = controller_log(frames.steps, frames.directions)
-    if not may_lag(log, LAG_LIMIT):
+    lag = find_lag(log) if may_lag(log, LAG_LIMIT) else None
+    if lag is None or lag.lagging is None or not lag.behind.low > LAG_LIMIT:
         return []
-    lag = find_lag(log)
-    if lag.lagging is None or not lag.behind.low > LAG_LIMIT:
-        return []
-    name, step = frames.directions[lag.lagging], frames.steps["step"]
+    return [_lagging(frames, lag, lag.lagging)]
+
+
+def _lagging(frames: Frames, lag: Lag, lagging: int) -> Finding:
+    name, step = frames.directions[lagging], frames.steps["step"]
     behind = Measured(
         name="behind", value=lag.behind.mean, unit="cosine", n=lag.behind.n,
         first_step=lag.first_step, last_step=int(step.iloc[-1]),
     )  # fmt: skip
-    return [
-        Finding(
-            rule=LAGGING.name,
-            severity="warning",
-            confidence=confidence(lag.behind.low, LAG_LIMIT, LAG_CERTAIN),
-            title=_("{direction} lags by {behind} ± {spread} since step {step} (n = {n} steps).").format(
-                direction=name,
-                behind=fixed(lag.behind.mean, 3),
-                spread=fixed(lag.behind.half_width, 3),
-                step=f"{lag.first_step or 0:,}",
-                n=f"{lag.behind.n:,}",
+    return Finding(
+        rule=LAGGING.name,
+        severity="warning",
+        confidence=confidence(lag.behind.low, LAG_LIMIT, LAG_CERTAIN),
+        title=_("{direction} lags by {behind} ± {spread} since step {step} (n = {n} steps).").format(
+            direction=name,
+            behind=fixed(lag.behind.mean, 3),
+            spread=fixed(lag.behind.half_width, 3),
+            step=f"{lag.first_step or 0:,}",
+            n=f"{lag.behind.n:,}",
+        ),
+        cause=_(
+            "One modality has more variants of the same thing, or hubs that are near to everything, so "
+            "its answers are harder to tell apart; or its direction gets too little weight."
+        ),
+        advice=_("Give the lagging direction more weight: adaptive weights, a smaller sensitivity."),
+        numbers=(behind,),
+        evidence=thinned(
+            frames, {f"gap_{d}": frames.column(f"gap_{d}") for d in frames.directions}, unit="cosine"
+        ),
+        changes=(
+            Change(
+                name="loss.direction_mode",
+                value="adaptive",
+                before=current(frames, "loss.direction_mode"),
             ),
-            cause=_(
-                "One modality has more variants of the same thing, or hubs that are near to everything, so "
-                "its answers are harder to tell apart; or its direction gets too little weight."
-            ),
-            advice=_("Give the lagging direction more weight: adaptive weights, a smaller sensitivity."),
-            numbers=(behind,),
-            evidence=thinned(
-                frames, {f"gap_{d}": frames.column(f"gap_{d}") for d in frames.directions}, unit="cosine"
-            ),
-            changes=(
-                Change(
-                    name="loss.direction_mode",
-                    value="adaptive",
-                    before=current(frames, "loss.direction_mode"),
-                ),
-            ),
-            link=PageLink(page="modal_balance"),
-        )
-    ]
+        ),
+        link=PageLink(page="modal_balance"),
+    )
 
 
 ONE_DIRECTION = Rule(
