@@ -12,7 +12,7 @@ def column_name(column: str) -> str:
 
     A direction at the end is said behind the name.
     """
-    names = _names()
+    names = {**_of_columns(), **_of_numbers()}
     base, _bar, direction = column.rpartition("_")
     for name, behind in ((column, ""), (base, f" {direction}")):
         if name in names:
@@ -37,61 +37,66 @@ def unit_name(unit: str) -> str:
     return names.get(unit, unit)
 
 
-def _names() -> dict[str, str]:
+def _of_columns() -> dict[str, str]:
+    return {
+        "caption": _("Caption"),
+        "chance": _("Chance"),
+        "dead_share": _("Share in the dead zone"),
+        "direction": _("Direction"),
+        "easy": _("Share of easy pairs"),
+        "epoch": _("Epoch"),
+        "growth": _("Growth of the margin"),
+        "item_id": _("Item"),
+        "items": _("Items"),
+        "labels": _("Labels"),
+        "largest": _("Largest similarity"),
+        "margin": _("Margin"),
+        "mean_margin": _("Mean margin"),
+        "negatives": _("Negatives per anchor"),
+        "negatives_per_anchor": _("Negatives per anchor"),
+        "no_negative_share": _("Share without negatives"),
+        "recall": _("Recall"),
+        "scale": _("Logit scale"),
+        "similarity": _("Similarity"),
+        "step": _("Step"),
+        "steps": _("Steps"),
+        "tied_share": _("Share of tied queries"),
+        "weight": _("Weight"),
+        "wrong_sign_share": _("Share of the wrong sign"),
+    }
+
+
+def _of_numbers() -> dict[str, str]:
     return {
         "behind": _("Distance behind"),
         "beyond_share": _("Share beyond 1"),
-        "caption": _("Caption"),
-        "chance": _("Chance"),
         "claimed_batch": _("Reported batch"),
-        "dead_share": _("Share in the dead zone"),
-        "direction": _("Direction"),
         "early_step_time": _("Step time, first half"),
-        "easy": _("Share of easy pairs"),
         "easy_share": _("Share of the easy"),
         "end_scale": _("Logit scale at the end"),
-        "epoch": _("Epoch"),
         "false_negatives_per_anchor": _("False negatives per anchor"),
         "first_gradient_norm": _("First gradient norm"),
         "first_loss": _("First loss"),
         "first_step": _("First step"),
         "gradient_ratio": _("Gradient jump over the median"),
-        "growth": _("Growth of the margin"),
         "highest_scale": _("Highest logit scale"),
-        "item_id": _("Item"),
-        "items": _("Items"),
         "jitter_per_100_steps": _("Jitter per 100 steps"),
-        "labels": _("Labels"),
-        "largest": _("Largest similarity"),
         "largest_similarity": _("Largest similarity"),
         "late_step_time": _("Step time, end"),
         "least_similarity": _("Least similarity to the snapshot before"),
         "lopsidedness": _("Lopsidedness"),
         "lost_share": _("Share without push"),
-        "margin": _("Margin"),
-        "mean_margin": _("Mean margin"),
         "memorised_share": _("Share memorised"),
-        "negatives": _("Negatives per anchor"),
-        "negatives_per_anchor": _("Negatives per anchor"),
-        "no_negative_share": _("Share without negatives"),
         "other_similarity": _("The other modality's similarity"),
         "queue_age_epochs": _("Age of the queue"),
-        "recall": _("Recall"),
         "recall_fall": _("Fall of recall"),
         "recall_jump": _("Jump of recall"),
-        "scale": _("Logit scale"),
         "shared_share": _("Share that shares a caption"),
-        "similarity": _("Similarity"),
         "similarity_spread": _("Spread of the similarities"),
         "similarity_within_epoch": _("Similarity within an epoch"),
-        "step": _("Step"),
         "step_time": _("Step time"),
-        "steps": _("Steps"),
         "suspected_share": _("Share suspected"),
         "telemetry_time": _("Telemetry time"),
-        "tied_share": _("Share of tied queries"),
         "train_accuracy": _("Accuracy in training"),
         "typical_margin": _("Typical margin"),
-        "weight": _("Weight"),
-        "wrong_sign_share": _("Share of the wrong sign"),
     }
