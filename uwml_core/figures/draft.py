@@ -6,6 +6,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from uwml_core.figures.drawing import Drawing
 from uwml_core.figures.frame import layout_of
 from uwml_core.figures.theme import Theme
 
@@ -89,7 +90,7 @@ class Draft:
     def figure(self) -> go.Figure:
         """The finished figure."""
         # the tests check every field; to check them again here takes ten times as long as the rest
-        return go.Figure(data=self.data, layout=self.layout, _validate=False)
+        return Drawing(data=self.data, layout=self.layout, _validate=False)
 
 
 def axis_number(panel: int) -> str:

@@ -1,0 +1,66 @@
+"""A drawing turns into the JSON that Plotly makes of the same figure."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import pytest
+
+from uwml_core.figures.draft import Draft
+from uwml_core.figures.drawing import Drawing
+from uwml_core.figures.theme import theme
+
+ARRAYS = [
+    np.array([1.5, np.nan, np.inf, -0.0]),
+    np.array([1.5, 2.5], np.float32),
+    np.array([1.5, 2.5], np.float16),
+    np.array([-128, 127]),
+    np.array([-129, 127]),
+    np.array([0, 40_000]),
+    np.array([0, 2**40]),
+    np.array([0, 255], np.uint64),
+    np.array([0, 2**40], np.uint64),
+    np.array([1, 2], np.int32),
+    np.array([True, False]),
+    np.array(["a", "<b>"]),
+    np.array(["a", None, 1.5], dtype=object),
+    np.array(["2026-01-01", "2026-01-02"], "datetime64[ms]"),
+    np.empty(0),
+    np.arange(6.0).reshape(2, 3),
+    np.arange(6.0).reshape(2, 3).T,
+    np.arange(10)[::2],
+    [1.0, float("nan"), None],
+    ["a", "b"],
+    (1, 2),
+    [[1, 2], [np.float64(3.0), np.int64(4)]],
+    [np.arange(2), np.arange(3)],
+    pd.Series([1.0, 2.0]),
+    pd.Series(["a", "b"]),
+    pd.Index([1, 2]),
+]
+
+
+@pytest.mark.parametrize("values", ARRAYS, ids=lambda values: f"{type(values).__name__}-{str(values)[:18]}")
+def test_every_kind_of_values_is_told_as_by_plotly(values: Any) -> None:
+    data = [{"type": "scatter", "x": values, "marker": {"color": values}, "customdata": values}]
+    layout = {
+        "xaxis": {"range": np.array([0.0, 1.0]), "tickvals": values},
+        "shapes": [{"x0": np.float32(0.5)}],
+    }
+    drawn, plain = (kind(data=data, layout=layout, _validate=False) for kind in (Drawing, go.Figure))
+    assert json.loads(drawn.to_json(validate=False)) == json.loads(plain.to_json(validate=False))
+
+
+def test_a_drawing_that_was_changed_tells_the_change() -> None:
+    figure = Draft(theme("light"), height=200)
+    figure.add_trace({"type": "scatter", "y": np.arange(3)})
+    drawn = figure.figure()
+    before = drawn.to_json(validate=False)
+    drawn.update_layout(height=300)
+    assert json.loads(drawn.to_json(validate=False))["layout"]["height"] == 300
+    assert json.loads(before)["layout"]["height"] == 200
+    assert drawn.data[0].y.tolist() == [0, 1, 2]
