@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from benchmarks.study.cases import ABLATION, CANDIDATES, FEW_SEEDS, PROMISES, SENSITIVITY, Case
+from benchmarks.study.cases import ABLATION, CANDIDATES, FEW_SEEDS, PROMISES, SCRATCH, SENSITIVITY, Case
 from benchmarks.study.configuration import Configuration
 from benchmarks.study.methods import (
     INFONCE,
@@ -53,18 +53,20 @@ def tuned(results: Results, name: str, modality: str, noise: float) -> Configura
 
 def parts() -> Iterator[Part]:
     """The whole study in the order in which it is trained."""
-    for noise in (0.4, 0.0):
-        for modality in MODALITIES:
+    for modality in MODALITIES:
+        for noise in (0.4, 0.0):
             yield from _methods(CORE, modality, noise)
-    for noise in (0.4, 0.0):
-        for modality in MODALITIES:
+    for modality in MODALITIES:
+        for noise in (0.4, 0.0):
             yield _cases(CANDIDATES, modality, noise)
     yield _cases(ABLATION, "image", 0.4)
-    yield _cases(SENSITIVITY, "image", 0.4, FEW_SEEDS)
     yield from _methods(OTHERS, "image", 0.4)
     for modality in MODALITIES:
         yield from _methods(CORE, modality, 0.2)
     yield _cases(PROMISES, "image", 0.4, FEW_SEEDS)
+    yield _cases(SENSITIVITY, "image", 0.4, FEW_SEEDS)
+    for noise in (0.4, 0.0):
+        yield _cases(SCRATCH, "image", noise, FEW_SEEDS, "scratch")
     yield _cases(SENSITIVITY, "image", 0.0, FEW_SEEDS)
     for modality, noise in (("image", 0.0), ("video", 0.4), ("video", 0.0), ("image", 0.2), ("video", 0.2)):
         yield from _methods(OTHERS, modality, noise)
@@ -82,8 +84,15 @@ def _chosen(name: str, modality: str, noise: float, results: Results) -> list[Co
     return [chosen(results, name, modality, noise)]
 
 
-def _cases(cases: Sequence[Case], modality: str, noise: float, seeds: tuple[int, ...] = SEEDS) -> Part:
-    return Part(partial(_same, [case.configuration(modality, noise) for case in cases]), seeds)
+def _cases(
+    cases: Sequence[Case],
+    modality: str,
+    noise: float,
+    seeds: tuple[int, ...] = SEEDS,
+    encoder: str = "frozen",
+) -> Part:
+    made = [case.configuration(modality, noise, encoder) for case in cases]
+    return Part(partial(_same, made), seeds)
 
 
 def _same(configurations: list[Configuration], _: Results) -> list[Configuration]:

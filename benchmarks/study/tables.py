@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from benchmarks.study.cases import ABLATION, ALL, CANDIDATES, NONE, SENSITIVITY, Case
+from benchmarks.study.cases import ABLATION, ALL, CANDIDATES, NONE, SCRATCH, SENSITIVITY, Case
 from benchmarks.study.configuration import Configuration
 from benchmarks.study.methods import BASE, INFONCE, METHODS, TUNED_INFONCE, configuration
 from benchmarks.study.paired import Results, told
@@ -103,10 +103,20 @@ def sensitivity(results: Results) -> str:
     )
 
 
-def _against(results: Results, cases: Sequence[Case], base: Case, noise: float) -> str:
+def scratch(results: Results) -> str:
+    """Small encoders from scratch, over InfoNCE with the same rate and temperature."""
+    return "\n\n".join(
+        f"{'40 % swapped' if noise else 'clean'}\n\n" + _against(results, SCRATCH, NONE, noise, "scratch")
+        for noise in (0.4, 0.0)
+    )
+
+
+def _against(
+    results: Results, cases: Sequence[Case], base: Case, noise: float, encoder: str = "frozen"
+) -> str:
     lines = []
     for case in cases:
-        which, other = (one.configuration("image", noise) for one in (case, base))
+        which, other = (one.configuration("image", noise, encoder) for one in (case, base))
         found = results.difference(which, other, "R@1")
         if found.n:
             seen = _seen(results, which)[:2]
@@ -156,6 +166,7 @@ TABLES: Mapping[str, Callable[[Results], str]] = {
     "candidates": candidates,
     "ablation": ablation,
     "sensitivity": sensitivity,
+    "scratch": scratch,
     "tuning": tuning,
     "cost": cost,
 }

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from uwml_core.weighting import LOSS_PRESETS, PARAMETERS, UWMLConfig, loss_preset
+from uwml_core.weighting import LOSS_PRESETS, PARAMETERS, UWMLConfig, difficulty_weight, loss_preset
 
 
 def test_the_method_and_all_comparators_are_there() -> None:
     assert set(LOSS_PRESETS) == {
         *("uwml", "article_calm", "infonce", "clip", "hard", "vse0", "vsepp", "siglip", "dcl", "hn_nce"),
-        *("wei2020_max", "wei2020_calibrated"),
+        *("wei2020_max", "wei2020_calibrated", "noisy_pairs"),
     }
     assert {preset.config.base for preset in LOSS_PRESETS.values()} == set(PARAMETERS["base"].choices)
 
@@ -25,9 +26,9 @@ def test_each_has_a_title_a_formula_and_a_reference_in_one_line() -> None:
 
 def test_only_the_method_and_hard_weighting_have_weights() -> None:
     weighted = {name for name in LOSS_PRESETS if loss_preset(name).curve != "uniform"}
-    assert weighted == {"uwml", "article_calm", "hard"}
+    assert weighted == {"uwml", "article_calm", "noisy_pairs", "hard"}
     adaptive = [name for name in LOSS_PRESETS if loss_preset(name).direction_mode != "off"]
-    assert adaptive == ["uwml", "article_calm"]
+    assert adaptive == ["uwml", "article_calm", "noisy_pairs"]
     assert loss_preset("uwml") == UWMLConfig()
 
 
@@ -46,8 +47,21 @@ def test_constants_are_those_of_the_source(name: str, settings: dict) -> None:
     assert {key: getattr(config, key) for key in settings} == settings
 
 
+def test_the_preset_for_noisy_pairs_gives_a_wrong_pair_next_to_no_weight() -> None:
+    config = loss_preset("noisy_pairs")
+    shape = {"center": config.center, "hard_floor": config.hard_floor}
+    right, wrong = (
+        difficulty_weight(np.array([margin]), steepness=kappa, **shape).item()
+        for margin, kappa in ((0.3, config.steepness_end), (-0.3, config.steepness_start))
+    )
+    assert right == 1.0
+    # sech^2(12 * 0.6 / 2)
+    assert wrong == pytest.approx(1 / np.cosh(3.6) ** 2)
+    assert wrong < 0.003
+
+
 def test_unknown_name_names_the_nearest_or_all() -> None:
     with pytest.raises(ValueError, match=r"preset='siglipp' is unknown; did you mean siglip\?"):
         loss_preset("siglipp")
-    with pytest.raises(ValueError, match="preset='x' is unknown; choose one of uwml, article_calm, infonce"):
+    with pytest.raises(ValueError, match="preset='x' is unknown; choose one of uwml, article_calm, noisy_pairs"):
         loss_preset("x")

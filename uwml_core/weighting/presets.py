@@ -60,6 +60,20 @@ LOSS_PRESETS: Mapping[str, LossPreset] = {
             "smoothing": 0.95,
         },
     ),
+    "noisy_pairs": LossPreset(
+        title="UWML, noisy pairs",
+        formula="as uwml, the bell at margin 0.3 and steep from the first step: low margins hardly count",
+        reference="this package; measured in docs/results.md",
+        settings={
+            "base": "infonce",
+            "curve": "bell",
+            "direction_mode": "adaptive",
+            "center": 0.3,
+            "steepness_start": 12.0,
+            "steepness_end": 12.0,
+            "hard_floor": 0.0,
+        },
+    ),
     "infonce": LossPreset(
         title="InfoNCE",
         formula="log(1 + sum_j e^((s_j - s+) / t)), t fixed",
