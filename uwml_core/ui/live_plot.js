@@ -199,7 +199,7 @@ function tellSteps(host, steps) {
 }
 
 // What was drawn while a zoom was on its way to the server must not undo it.
-const PATIENCE_MS = 10_000
+const PATIENCE_MS = 60_000
 function takeSteps(host, data) {
   const told = host.uwmlTold
   const same = host.uwmlLatest?.revision === data.revision
