@@ -117,3 +117,17 @@ def test_without_being_asked_nobody_looks(tmp_path: Path, spawned: list[subproce
     with RunLogger(tmp_path, "run"):
         pass
     assert spawned == []
+
+
+def test_the_training_loads_none_of_the_analysis(tmp_path: Path) -> None:
+    code = f"""
+import sys
+from uwml_core.runlog.writer import RunLogger
+with RunLogger({str(tmp_path)!r}, "run", alert_seconds=600) as log:
+    log.log_event("note", "nothing wrong")
+print([name for name in sys.modules if name.startswith(("uwml_core.analysis", "uwml_core.runlog.reader"))])
+"""
+    told = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert (told.stdout, told.stderr) == ("[]\n", "")
