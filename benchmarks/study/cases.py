@@ -40,11 +40,11 @@ def _changed(title: str, **fields: object) -> Case:
     return Case(title=title, settings={**BASE, **{f"loss.{name}": value for name, value in fields.items()}})
 
 
-# What might become the defaults.
+# Weightings without a floor, some of them presets.
 CANDIDATES = (
-    Case(title="no floor, 2 to 20", settings=weighted(0.15, 2.0, 20.0)),
+    Case(title="no floor, 2 to 20: preset steep", settings=weighted(0.15, 2.0, 20.0)),
     Case(title="no floor, 2 to 20, center 0.3", settings=BASE),
-    Case(title="no floor, 12 throughout, center 0.3", settings=weighted(0.3, 12.0, 12.0)),
+    Case(title="no floor, 12 throughout, center 0.3: preset noisy_pairs", settings=weighted(0.3, 12.0, 12.0)),
     Case(
         title="no floor, in standard deviations, center 1, 0.5 to 3",
         settings={**weighted(1.0, 0.5, 3.0), "loss.margin_scale": "negative_std"},
@@ -59,7 +59,7 @@ ADDED = Case(title="added instead of multiplied", settings={**BASE, "loss.combin
 NONE = Case(title="none: InfoNCE", settings={}, method=INFONCE)
 # without the pair weight there is no stage
 ABLATION = (ALL, NO_DIRECTION, NO_STAGE, PAIR, DIRECTION, ADDED, NONE)
-SCRATCH = (NONE, Case(title="as it was", settings={}), CANDIDATES[0], CANDIDATES[2])
+SCRATCH = (NONE, Case(title="the defaults", settings={}), CANDIDATES[0], CANDIDATES[2])
 SENSITIVITY = (
     *(_changed(f"center {value}", center=value) for value in (0.0, 0.15, 0.45)),
     *(_changed(f"floor {value}", hard_floor=value) for value in (0.1, 0.3)),

@@ -75,11 +75,11 @@ def _settings(which: Configuration | None) -> str:
 
 
 def candidates(results: Results) -> str:
-    """Weightings that might become the defaults, over InfoNCE with the same rate and temperature."""
+    """Weightings without a floor, over InfoNCE with the same rate and temperature."""
     places = [(modality, noise) for modality in MODALITIES for noise in (0.0, 0.4)]
     head = ["weighting", *(f"{m}, {f'{n:.0%} swapped' if n else 'clean'}" for m, n in places), "n"]
     lines = []
-    for case in (Case(title="as it was", settings={}), *CANDIDATES):
+    for case in (Case(title="the defaults", settings={}), *CANDIDATES):
         cells, seeds = [case.title], set()
         for modality, noise in places:
             base = configuration(INFONCE, modality, noise, {})

@@ -60,9 +60,23 @@ LOSS_PRESETS: Mapping[str, LossPreset] = {
             "smoothing": 0.95,
         },
     ),
+    "steep": LossPreset(
+        title="UWML, steep",
+        formula="as uwml without a floor, steeper at the end: pairs that stay wrong come to count little",
+        reference="this package; measured in docs/results.md",
+        settings={
+            "base": "infonce",
+            "curve": "bell",
+            "direction_mode": "adaptive",
+            "center": 0.15,
+            "steepness_start": 2.0,
+            "steepness_end": 20.0,
+            "hard_floor": 0.0,
+        },
+    ),
     "noisy_pairs": LossPreset(
         title="UWML, noisy pairs",
-        formula="as uwml, the bell at margin 0.3 and steep from the first step: low margins hardly count",
+        formula="as uwml without a floor, the bell at margin 0.3 and steep from the first step on",
         reference="this package; measured in docs/results.md",
         settings={
             "base": "infonce",
