@@ -416,7 +416,8 @@ def test_pair_files_that_do_not_fit_are_one_line(tmp_path, capsys, text, message
     [
         (b"one\ntwo\n", "has 2 captions; expected 3"),
         (b"one\n \nthree", "row 1: is empty"),
-        (b"\xff\xfe\n\n", "cannot be read; expected UTF-8 text with a caption per line"),
+        (b"one\n\xff\xfe\n\n", "row 1: is no UTF-8 (byte 0xff); save the file as UTF-8"),
+        (b"\xef\xbb\xbfone\r\ntwo\xe2\x80\xa8and\r\n", "has 2 captions; expected 3"),
     ],
 )
 def test_captions_that_do_not_fit_are_one_line(tmp_path, capsys, content, message):

@@ -341,6 +341,10 @@ class TestTables:
             "1 lines repeat a picture and its caption",
         )
 
+    def test_a_separator_of_lines_within_a_caption_ends_no_line(self, tmp_path):
+        (tmp_path / "t.csv").write_text("image,caption\na.jpg,one\u2028two\x0bthree\nb.jpg,\x85 four\n")
+        assert read_listing(tmp_path).captions[0] == ["one\u2028two\x0bthree"]
+
     def test_a_folder_of_pictures_with_a_csv_is_read(self, tmp_path):
         (tmp_path / "captions.csv").write_text(
             'image,caption,split\nx/ü.jpg,"a ""q"" b",train\ny.jpg,c,val\n'

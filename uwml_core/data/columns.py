@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
 from uwml_core.data.errors import DataError
+from uwml_core.data.formats.words import read_lines, read_text
 
 
 def read_columns(path: Path, known: Sequence[str], needed: str) -> dict[str, list[str]]:
@@ -21,10 +23,9 @@ def read_columns(path: Path, known: Sequence[str], needed: str) -> dict[str, lis
         DataError: if it cannot be read, the column is missing or a line has too few values.
     """
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = [line for line in csv.reader(file) if line]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise _unreadable(path, "a CSV with a header") from error
+        lines = [line for line in csv.reader(io.StringIO(read_text(path), newline="")) if line]
+    except csv.Error as error:
+        raise DataError(path.name, f"is no table: {error}") from error
     header = [name.strip() for name in lines[0]] if lines else []
     if needed not in header:
         found = ", ".join(header) or "nothing"
@@ -50,23 +51,10 @@ def read_captions(path: Path, texts: int) -> list[str]:
     if path.suffix.lower() == ".csv":
         captions = read_columns(path, ("caption",), "caption")["caption"]
     else:
-        captions = _lines(path)
+        captions = read_lines(path)
     if len(captions) != texts:
         raise DataError(path.name, f"has {len(captions)} captions; expected {texts}, one per text row")
     for row, caption in enumerate(captions):
         if not caption.strip():
             raise DataError(path.name, "is empty; expected a caption", row=row)
     return captions
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise _unreadable(path, "a caption per line") from error
-    # str.splitlines would also split at separators that occur within a caption
-    return text.removesuffix("\n").split("\n")
-
-
-def _unreadable(path: Path, wanted: str) -> DataError:
-    return DataError(path.name, f"cannot be read; expected UTF-8 text with {wanted}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -62,7 +63,9 @@ def read_table(path: Path, separator: str) -> tuple[list[str], list[list[str]]]:
         DataError: if it has no header, or a line has another number of values.
     """
     try:
-        lines = list(csv.reader(read_text(path).splitlines(keepends=True), delimiter=separator, strict=True))
+        # not str.splitlines, which also splits at separators that occur within a caption
+        text = io.StringIO(read_text(path), newline="")
+        lines = list(csv.reader(text, delimiter=separator, strict=True))
     except csv.Error as error:
         raise DataError(path.name, f"is no table: {error}") from error
     header = [name.strip() for name in lines[0]] if lines else []
