@@ -24,7 +24,7 @@ from uwml_core.figures.evidence import evidence_figure
 from uwml_core.figures.theme import theme
 from uwml_core.runlog.reader import open_run
 from uwml_core.runlog.writer import RunLogger
-from uwml_core.ui.diagnosis_cards import findings_table
+from uwml_core.ui.diagnosis_cards import _evidence_title, findings_table
 
 PAGE = "pages/decide/diagnosis.py"
 DIRECTIONS = ("i2t", "t2i")
@@ -170,3 +170,16 @@ def test_evidence_is_drawn_as_it_is() -> None:
     assert (bars.data[0].type, bars.layout.showlegend) == ("bar", False)
     empty = Evidence(frame=frame.iloc[:0], x="epoch", y=("recall",))
     assert "No numbers" in evidence_figure(empty, look, directions=DIRECTIONS).layout.annotations[0].text
+
+
+@pytest.mark.parametrize(
+    ("columns", "title"),
+    [
+        (("gap_i2t", "gap_t2i"), "Mean margin by step"),
+        (("gap_i2t",), "Mean margin i2t by step"),
+        (("loss", "gradient_norm"), "Loss by step"),
+    ],
+)
+def test_title_of_evidence_names_what_its_lines_share(columns: tuple[str, ...], title: str) -> None:
+    frame = pd.DataFrame({"step": [0], **{name: [1.0] for name in columns}})
+    assert _evidence_title(Evidence(frame=frame, x="step", y=columns)) == title

@@ -106,8 +106,13 @@ def _evidence(run: Run, found: Finding, theme: Theme, key: str) -> None:
 
 
 def _evidence_title(evidence: Evidence) -> str:
-    named = column_name(evidence.y[0]) if evidence.y else column_name(evidence.x)
-    return _("{quantity} by {axis}").format(quantity=named, axis=column_name(evidence.x).lower())
+    column = evidence.y[0] if evidence.y else evidence.x
+    shared = column.rpartition("_")[0]
+    # one quantity of both directions, which the legend tells apart
+    if len(evidence.y) > 1 and shared and all(each.rpartition("_")[0] == shared for each in evidence.y):
+        column = shared
+    axis = column_name(evidence.x).lower()
+    return _("{quantity} by {axis}").format(quantity=column_name(column), axis=axis)
 
 
 def _measured(name: str, value: float, unit: str, n: int) -> str:

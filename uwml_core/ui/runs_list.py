@@ -75,8 +75,8 @@ def _columns(table: pd.DataFrame) -> dict[str, Any]:
     on_split = _("Best on val, or on the split that is evaluated in its place")
     summed = _("Best sum of R@1, R@5 and R@10 of both directions, on the same split")
     return {
-        "status": column.TextColumn(_("Status"), width=100),
-        "name": column.TextColumn(_("Name"), width=160),
+        "status": column.TextColumn(_("Status"), width=95),
+        "name": column.TextColumn(_("Name"), width=140),
         "loss": column.TextColumn(_("Loss"), width=110),
         "started": column.DatetimeColumn(_("Started"), format="YYYY-MM-DD HH:mm", width=125),
         "minutes": column.NumberColumn(_("Minutes"), format="%.1f", width=80),
