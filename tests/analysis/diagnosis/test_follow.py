@@ -49,7 +49,7 @@ def test_a_finding_that_grows_more_serious_is_told_again(monkeypatch: pytest.Mon
     severities: Iterator[str] = iter(["note", "warning", "note", "serious", "serious"])
 
     def update(self: Examination) -> object:
-        return type("Told", (), {"findings": (replace(found, severity=next(severities)),)})
+        return type("Told", (), {"findings": (replace(found, rule="ours", severity=next(severities)),)})
 
     monkeypatch.setattr(Examination, "update", update)
     monkeypatch.setattr(type(run), "status", "running")
