@@ -85,9 +85,14 @@ FIXED = tuple(
     _changed(f"fixed ratio {value}", direction_mode="fixed", direction_fixed=value) for value in (0.3, 0.7)
 )
 QUEUE = _changed("queue of 4 batches", memory_batches=4)
+NO_WEIGHTS_QUEUE = Case(
+    title="InfoNCE, queue of 4 batches", settings={"loss.memory_batches": 4}, method=INFONCE
+)
+SHORT = Case(title="InfoNCE, 5 epochs", settings={"train.epochs": 5}, method=INFONCE)
 AFTER_INFONCE = Case(title="after a fifth of InfoNCE", settings=BASE, warmup="infonce")
 SMALL, LARGE = (Case(title=f"batch {size}", settings={**BASE, "data.batch_size": size}) for size in (64, 192))
 SMALL_SUM = Case(title="batch 64, sum", settings={**SMALL.settings, "loss.normalization": "sum"})
 PROMISES = (
     *(ATTACHED, EVERY_STEP, SHORT_WINDOW, SUM, WARM, *FIXED, QUEUE, AFTER_INFONCE, SMALL, LARGE, SMALL_SUM),
+    *(NO_WEIGHTS_QUEUE, SHORT),
 )

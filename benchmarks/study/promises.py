@@ -108,6 +108,8 @@ _RECALLS: tuple[tuple[str, str, float | None, Terms], ...] = (
     ("detaching the weights costs nothing", "detached over attached", None, _minus(ALL, cases.ATTACHED)),
     ("updating every 10 steps equals every step", "10 over 1", None, _minus(ALL, cases.EVERY_STEP)),
     ("the queue helps", "4 batches over none", 0.0, _minus(cases.QUEUE, ALL)),
+    ("the same under InfoNCE", "4 batches over none", 0.0, _minus(cases.NO_WEIGHTS_QUEUE, NONE)),
+    ("(a shorter training is no cure)", "5 epochs over 12, InfoNCE", None, _minus(cases.SHORT, NONE)),
     ("batch 64 to 128 helps a little", "128 over 64, equal epochs", 0.0, _minus(ALL, cases.SMALL)),
     ("batch 192 helps no more", "192 over 128, equal epochs", None, _minus(cases.LARGE, ALL)),
     ("temperature 0.1 goes with weighting", "0.1 over 0.07", 0.0, _minus(cases.WARM, ALL)),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from benchmarks.study.cases import CANDIDATES
 from benchmarks.study.configuration import Configuration
 from benchmarks.study.methods import METHODS, NOISES, TUNED_INFONCE, configuration, tuning
 from benchmarks.study.paired import Results, told
@@ -16,7 +17,9 @@ from benchmarks.study.plan import MODALITIES, chosen, parts
 from benchmarks.study.promises import Promise
 from benchmarks.study.quick import checks
 from benchmarks.study.store import Store
+from benchmarks.study.tables import TABLES, document
 from uwml_core.analysis.compare.seeds import SeedInterval
+from uwml_core.weighting import loss_preset
 
 
 def of(method: str = "infonce", **settings: float) -> Configuration:
@@ -124,3 +127,19 @@ def test_the_plan_has_every_configuration_that_needs_no_tuning() -> None:
 )
 def test_verdicts_follow_from_the_interval(claim: float | None, interval: SeedInterval, verdict: str) -> None:
     assert Promise("", "", claim, interval).verdict == verdict
+
+
+def test_the_document_is_made_of_the_results() -> None:
+    root = Path(__file__).parents[2]
+    text = (root / "docs" / "results.md").read_text(encoding="utf-8")
+    results = Results(pd.read_parquet(root / "benchmarks" / "results" / "results.parquet"))
+    assert all(f"<!-- {name} -->" in text and f"<!-- /{name} -->" in text for name in TABLES)
+    assert document(text, results) == text
+
+
+def test_the_presets_are_what_was_measured() -> None:
+    settings = {case.title: case.settings for case in CANDIDATES}
+    for name in ("steep", "noisy_pairs"):
+        (measured,) = (found for title, found in settings.items() if title.endswith(f"preset {name}"))
+        config = loss_preset(name).to_dict()
+        assert {key: config[key.removeprefix("loss.")] for key in measured} == measured
