@@ -160,7 +160,11 @@ ITEM_STATISTICS = Rollup(
     count=_count_items,
     merge=_merge_items,
     span=WINDOW_EPOCHS,
-    needs={"item_id": ("n",), "margin_spread": ("margin_mean",), "weight_mean": _COUNTS,},
+    needs={
+        "item_id": ("n",),
+        "margin_spread": ("margin_mean",),
+        "weight_mean": _COUNTS,
+    },
 )
 ROLLUPS: Mapping[str, Rollup] = {
     "margins": MARGINS,
