@@ -47,8 +47,10 @@ def main() -> None:
     if args.folder is None:
         parser.error("--folder is missing: results need a place; --tables and --quick do not")
     store = Store(args.folder)
+    results = Results(store.merge())
     for part in parts():
-        run(store, part.make(Results(store.merge())), part.seeds)
+        if run(store, part.make(results), part.seeds):
+            results = Results(store.merge())
 
 
 def _tell(folder: Path | None, file: Path | None) -> None:

@@ -59,7 +59,7 @@ ADDED = Case(title="added instead of multiplied", settings={**BASE, "loss.combin
 NONE = Case(title="none: InfoNCE", settings={}, method=INFONCE)
 # without the pair weight there is no stage
 ABLATION = (ALL, NO_DIRECTION, NO_STAGE, PAIR, DIRECTION, ADDED, NONE)
-SCRATCH = (NONE, Case(title="the defaults", settings={}), CANDIDATES[0], CANDIDATES[2])
+SCRATCH = (NONE, CANDIDATES[0], CANDIDATES[2])
 SENSITIVITY = (
     *(_changed(f"center {value}", center=value) for value in (0.0, 0.15, 0.45)),
     *(_changed(f"floor {value}", hard_floor=value) for value in (0.1, 0.3)),

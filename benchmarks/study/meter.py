@@ -70,7 +70,7 @@ def _of_anchors(last: StepDiagnostics, wrong: Flags) -> dict[str, float]:
     hit = usable & wrong
     mean_weight = weight[usable].mean() if usable.any() else float("nan")
     return {
-        "ess_share": float((last.ess / usable.sum(1)).mean()) if usable.any() else float("nan"),
+        "ess_share": float((last.ess.numpy() / usable.sum(1)).mean()) if usable.any() else float("nan"),
         "clamped_share": float(last.clamped_share.mean()),
         "in_batch_accuracy": float(last.accuracy.mean()),
         "gap_first": float(last.gap[0]),

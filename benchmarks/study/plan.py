@@ -64,9 +64,9 @@ def parts() -> Iterator[Part]:
     for modality in MODALITIES:
         yield from _methods(CORE, modality, 0.2)
     yield _cases(PROMISES, "image", 0.4, FEW_SEEDS)
-    for noise in (0.4, 0.0):
-        yield _cases(SCRATCH, "image", noise, FEW_SEEDS, "scratch")
+    yield _cases(SCRATCH, "image", 0.4, FEW_SEEDS, "scratch")
     yield _cases(SENSITIVITY, "image", 0.4, FEW_SEEDS)
+    yield _cases(SCRATCH, "image", 0.0, FEW_SEEDS, "scratch")
     yield _cases(PROMISES, "image", 0.4)
     yield _cases(SENSITIVITY, "image", 0.0, FEW_SEEDS)
     for modality, noise in (("image", 0.0), ("video", 0.4), ("video", 0.0), ("image", 0.2), ("video", 0.2)):

@@ -14,7 +14,7 @@ from benchmarks.study.store import Store
 from benchmarks.study.training import train
 
 
-def run(store: Store, configurations: Iterable[Configuration], seeds: Sequence[int]) -> None:
+def run(store: Store, configurations: Iterable[Configuration], seeds: Sequence[int]) -> int:
     """Train what is missing.
 
     The material is loaded before the process divides, so that each starts with it.
@@ -23,12 +23,17 @@ def run(store: Store, configurations: Iterable[Configuration], seeds: Sequence[i
         store: where results go.
         configurations: what to train.
         seeds: of each of them.
+
+    Returns:
+        How many configurations there were to train.
     """
+    trained = 0
     divided = multiprocessing.get_context("fork")
     for configuration in configurations:
         missing = store.missing(configuration, seeds)
         if not missing:
             continue
+        trained += 1
         _ = material(configuration.modality, configuration.encoder).clean
         began = time.perf_counter()
         process = divided.Process(target=_train_all, args=(store, configuration, missing))
@@ -37,6 +42,7 @@ def run(store: Store, configurations: Iterable[Configuration], seeds: Sequence[i
         took = time.perf_counter() - began
         state = "" if process.exitcode == 0 else f", exit code {process.exitcode}"
         print(f"{configuration.key}: {len(missing)} seeds, {took:.0f} s{state}", flush=True)
+    return trained
 
 
 def _train_all(store: Store, configuration: Configuration, seeds: Sequence[int]) -> None:
