@@ -105,6 +105,10 @@ class LargeTower(nn.Module):
         self.project = nn.Linear(self.pictures.width, dim)
         self.words = nn.EmbeddingBag(WORDS, dim)
 
+    def fine_tuned(self) -> set[nn.Parameter]:
+        """None: all weights learn at the full rate."""
+        return set()
+
     def forward(self, pictures: torch.Tensor, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Embeddings ``[B, dim]`` of pictures ``[B, 3, 224, 224]`` and word numbers ``[B, 12]``."""
         return self.project(self.pictures(pictures)), self.words(words)
