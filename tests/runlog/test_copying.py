@@ -13,9 +13,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.support.object_store import BUCKET, ObjectStore, object_store
+from tests.support.object_store import BUCKET, ObjectStore
 from tests.support.steps import eventually, log_batches
-from tests.support.synthetic import make_run, rewrite_run_json
+from tests.support.synthetic import rewrite_run_json
 from uwml_core.__main__ import main
 from uwml_core.runlog import copy_thread, last_good, remote, remote_run
 from uwml_core.runlog.copying import COPY_LOCK, CopyRefused, RunCopy
@@ -25,15 +25,6 @@ from uwml_core.runlog.reader import Run, open_run
 from uwml_core.runlog.runfile import RunLock
 from uwml_core.runlog.schema import TABLES
 from uwml_core.runlog.writer import RunInUseError, RunLogger, TelemetryWarning
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        object_store(tmp_path_factory.mktemp("cache"), patch) as store,
-    ):
-        yield store
 
 
 @pytest.fixture
@@ -48,11 +39,6 @@ def store(
     server.requests.clear()
     yield server
     server.down = False
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_run(tmp_path_factory.mktemp("logs"), name="猫 <b>", nan_steps=(5,), resume_at=30)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 from pyarrow import fs
 
-from tests.support.object_store import BUCKET, KEY, SECRET, ObjectStore, object_store
+from tests.support.object_store import BUCKET, KEY, SECRET, ObjectStore
 from tests.support.steps import log_steps
 from tests.support.synthetic import make_run, rewrite_run_json
 from uwml_core.__main__ import main
@@ -30,20 +30,6 @@ from uwml_core.runlog.parts import parse_part_name
 from uwml_core.runlog.reader import Run, SchemaTooNew, list_runs, open_run, root_health
 from uwml_core.runlog.schema import PAIRS, TABLES
 from uwml_core.runlog.writer import RunLogger
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        object_store(tmp_path_factory.mktemp("cache"), patch) as store,
-    ):
-        yield store
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_run(tmp_path_factory.mktemp("logs"), name="猫 <b>", nan_steps=(5,), resume_at=30)
 
 
 @pytest.fixture
