@@ -36,6 +36,7 @@ class LossPreset:
         return UWMLConfig(**self.settings)
 
 
+_WEIGHTED = {"base": "infonce", "curve": "bell", "direction_mode": "adaptive"}
 _UNWEIGHTED = {"base": "infonce", "curve": "uniform", "direction_mode": "off"}
 _VSE = "F. Faghri et al., VSE++: Improving Visual-Semantic Embeddings with Hard Negatives, BMVC 2018"
 _WEI = "J. Wei et al., Universal Weighting Metric Learning for Cross-Modal Matching, CVPR 2020"
@@ -46,16 +47,14 @@ LOSS_PRESETS: Mapping[str, LossPreset] = {
         title="UWML",
         formula="w_d r_i log(1 + sum_j e^((s_j - s+) / t)), r_i bell-shaped in the margin, w_d adaptive",
         reference="this package; weights after " + _WEI,
-        settings={"base": "infonce", "curve": "bell", "direction_mode": "adaptive"},
+        settings=_WEIGHTED,
     ),
     "article_calm": LossPreset(
         title="UWML, calm",
         formula="as uwml, t = 0.1, w_d smoothed by 0.95",
         reference="this package",
         settings={
-            "base": "infonce",
-            "curve": "bell",
-            "direction_mode": "adaptive",
+            **_WEIGHTED,
             "temperature": 0.1,
             "smoothing": 0.95,
         },
@@ -65,9 +64,7 @@ LOSS_PRESETS: Mapping[str, LossPreset] = {
         formula="as uwml without a floor, steeper at the end: pairs that stay wrong come to count little",
         reference="this package; measured in docs/results.md",
         settings={
-            "base": "infonce",
-            "curve": "bell",
-            "direction_mode": "adaptive",
+            **_WEIGHTED,
             "center": 0.15,
             "steepness_start": 2.0,
             "steepness_end": 20.0,
@@ -79,9 +76,7 @@ LOSS_PRESETS: Mapping[str, LossPreset] = {
         formula="as uwml without a floor, the bell at margin 0.3 and steep from the first step on",
         reference="this package; measured in docs/results.md",
         settings={
-            "base": "infonce",
-            "curve": "bell",
-            "direction_mode": "adaptive",
+            **_WEIGHTED,
             "center": 0.3,
             "steepness_start": 12.0,
             "steepness_end": 12.0,
