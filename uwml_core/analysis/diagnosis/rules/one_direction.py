@@ -38,16 +38,15 @@ def check(frames: Frames) -> list[Finding]:
             advice=_("Train both directions: let the controller weigh them, or switch their weights off."),
             numbers=(weights[weakest],),
             evidence=thinned(frames, columns, unit="1", limit=0.5, limit_name=_("balance")),
-            changes=(
-                Change(
-                    name="loss.direction_mode",
-                    value="adaptive",
-                    before=current(frames, "loss.direction_mode"),
-                ),
-            ),
+            changes=(_adaptive(frames),),
             link=PageLink(page="modal_balance"),
         )
     ]
+
+
+def _adaptive(frames: Frames) -> Change:
+    mode = "loss.direction_mode"
+    return Change(name=mode, value="adaptive", before=current(frames, mode))
 
 
 def check_lag(frames: Frames) -> list[Finding]:
@@ -85,13 +84,7 @@ def _lagging(frames: Frames, lag: Lag, lagging: int) -> Finding:
         evidence=thinned(
             frames, {f"gap_{d}": frames.column(f"gap_{d}") for d in frames.directions}, unit="cosine"
         ),
-        changes=(
-            Change(
-                name="loss.direction_mode",
-                value="adaptive",
-                before=current(frames, "loss.direction_mode"),
-            ),
-        ),
+        changes=(_adaptive(frames),),
         link=PageLink(page="modal_balance"),
     )
 
