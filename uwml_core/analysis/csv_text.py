@@ -5,6 +5,8 @@ from __future__ import annotations
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
+from uwml_core.analysis.text import is_number
+
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -32,12 +34,4 @@ def _as_text(value: object) -> object:
         return value
     # a carriage return by itself is not quoted, and would end the line
     text = value.replace("\r\n", "\n").replace("\r", "\n")
-    return f"'{text}" if len(value) > 1 and value.startswith(_FORMULA) and not _is_number(value) else text
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return f"'{text}" if len(value) > 1 and value.startswith(_FORMULA) and not is_number(value) else text

@@ -95,3 +95,17 @@ def clauses(parts: Iterable[str]) -> str:
         '1 of 2 points; 1 is not finite, marked'
     """
     return _("; ").join(part for part in parts if part)
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is read as a number.
+
+    Example:
+        >>> is_number("-1e3"), is_number("1 + 1")
+        (True, False)
+    """
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

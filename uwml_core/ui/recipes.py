@@ -10,6 +10,7 @@ from typing import Any
 import streamlit as st
 import yaml
 
+from uwml_core.analysis.text import is_number
 from uwml_core.i18n import _
 from uwml_core.ui.controls import CONTROLS
 from uwml_core.ui.text import section
@@ -64,17 +65,9 @@ def setting_words(sections: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 def _value(value: Any) -> str:
     # a text such as 1e3 is a number to the trainer, which reads YAML 1.2
-    style = '"' if isinstance(value, str) and _is_number(value) else None
+    style = '"' if isinstance(value, str) and is_number(value) else None
     text = yaml.safe_dump(value, default_flow_style=True, default_style=style, width=math.inf)
     return text.removesuffix("...\n").strip()
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def recipe_card(config: UWMLConfig, names: Sequence[str] = CONTROLS) -> None:
