@@ -7,6 +7,7 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 
 import streamlit as st
 
+from uwml_core.analysis.text import is_number
 from uwml_core.ui.frame import LANGUAGE, LIVE, RUN
 
 # Of the address, what belongs to the visitor and not to the view.
@@ -21,7 +22,20 @@ def remember_view() -> None:
         views: dict[str, dict[str, str]] = st.session_state.setdefault(_VIEWS, {})
         views.pop(page, None)
         # the newest last
-        views[page] = {name: value for name, value in st.query_params.to_dict().items() if name not in _OWN}
+        views[page] = {
+            name: _current(name, value)
+            for name, value in st.query_params.to_dict().items()
+            if name not in _OWN
+        }
+
+
+def _current(name: str, value: str) -> str:
+    """A choice as the address says it; a number as its slider has it."""
+    now = st.session_state.get(name)
+    if isinstance(now, bool) or not isinstance(now, int | float) or not is_number(value):
+        return value
+    # moves that come faster than the page is drawn are drawn as one, whose address is that of the first
+    return value if float(value) == now else str(now)
 
 
 def views() -> dict[str, dict[str, str]]:
