@@ -27,7 +27,7 @@ class Draft:
     """
 
     def __init__(self, theme: Theme, *, height: int, title: str = "", unit: str = "", **margin: int) -> None:
-        """Begin a figure with the page's look; arguments as for ``frame.canvas``."""
+        """Begin a figure with the page's look; arguments as for ``frame.layout_of``."""
         self.layout: dict[str, Any] = layout_of(theme, height=height, title=title, unit=unit, **margin)
         self.layout |= {"xaxis": {}, "yaxis": {}, "annotations": [], "shapes": []}
         self.data: list[dict[str, Any]] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from html import escape
 from typing import Any
 
@@ -12,7 +13,8 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from uwml_core.analysis.text import modality_name
-from uwml_core.figures.frame import canvas, floats, say_empty
+from uwml_core.figures.draft import Draft
+from uwml_core.figures.frame import floats, say_empty
 from uwml_core.figures.map_colors import flat_scale
 from uwml_core.figures.theme import Theme, fade
 from uwml_core.i18n import _
@@ -47,10 +49,10 @@ def embedding_map_figure(
         ranges: of both axes, the same for every snapshot.
         height: pixels.
     """
-    figure = canvas(theme, height=height, l=8, r=8, t=8, b=8)
+    figure = Draft(theme, height=height, l=8, r=8, t=8, b=8)
     figure.update_layout(dragmode="lasso")
     if points.empty:
-        return say_empty(figure, theme, _("No point of this choice has a place on the map"))
+        return say_empty(figure, theme, _("No point of this choice has a place on the map")).figure()
     for place, name in enumerate(modalities):
         mine = (points["modality"] == name).to_numpy()
         if mine.any():
@@ -61,7 +63,7 @@ def embedding_map_figure(
     axis = {"showgrid": False, "showticklabels": False, "ticks": "", "showline": False}
     figure.update_xaxes(range=list(ranges[0]), **axis)
     figure.update_yaxes(range=list(ranges[1]), scaleanchor="x", scaleratio=1, **axis)
-    return figure
+    return figure.figure()
 
 
 def _look(n: int) -> dict[str, float]:
@@ -72,7 +74,7 @@ def _look(n: int) -> dict[str, float]:
 
 def _points(
     points: pd.DataFrame, codes: NDArray[np.int64], palette: Sequence[str], *, spoken: bool, **look: Any
-) -> go.Scattergl:
+) -> dict[str, Any]:
     name = modality_name(str(points["modality"].iloc[0]))
     texts = _texts(points) if spoken else None
     ranked = bool(points["margin"].notna().any())
@@ -82,13 +84,14 @@ def _points(
         told = _("of item %{customdata[0]:.0f}")
     if not spoken:
         told += "<br>" + _("click it for picture and caption")
-    return go.Scattergl(
-        x=floats(points["x"]),
-        y=floats(points["y"]),
-        mode="markers",
-        name=name,
-        meta=GLIDE,
-        marker={
+    return {
+        "type": "scattergl",
+        "x": floats(points["x"]),
+        "y": floats(points["y"]),
+        "mode": "markers",
+        "name": name,
+        "meta": GLIDE,
+        "marker": {
             **look,
             "color": floats(codes),
             "colorscale": flat_scale(palette),
@@ -96,17 +99,18 @@ def _points(
             "cmax": len(palette) - 1.5,
             "line": {"width": 0.5 if look["size"] > 4 else 0, "color": fade("#6b7280", 0.55)},
         },
-        customdata=floats(extra),
-        text=texts,
-        hovertemplate=f"{'' if texts is None else '%{text}'}<b>{escape(name)}</b> {told}<extra></extra>",
-    )
+        "customdata": floats(extra),
+        **({} if texts is None else {"text": texts}),
+        "hovertemplate": f"{'' if texts is None else '%{text}'}<b>{escape(name)}</b> {told}<extra></extra>",
+    }
 
 
-def _texts(points: pd.DataFrame) -> NDArray[np.object_]:
-    # an array: of a list the library would look at every text
-    return np.array([_hover(*row) for row in zip(points["caption"], points["group"], strict=True)], object)
+def _texts(points: pd.DataFrame) -> list[str]:
+    return [_hover(*row) for row in zip(points["caption"], points["group"], strict=True)]
 
 
+# an item is two points, and the page is drawn again at every click
+@lru_cache(maxsize=2 * MOST_SPOKEN)
 def _hover(caption: str, group: str) -> str:
     lines = [escape(shortened(text)) for text in (caption, group) if text]
     return "".join(f"{line}<br>" for line in lines)

@@ -1,4 +1,4 @@
-"""What every figure has in common: an empty canvas, titles, labels that don't overlap.
+"""What every figure has in common: its look, titles, labels that don't overlap.
 
 What is called a figure here may be a ``draft.Draft`` too.
 """
@@ -19,13 +19,8 @@ LABEL_HEIGHT = 15
 MARGIN = {"l": 56, "r": 64, "t": 28, "b": 44}
 
 
-def canvas(theme: Theme, *, height: int, title: str = "", unit: str = "", **margin: int) -> go.Figure:
-    """A figure with the page's look, a title on the left and its unit in a quieter colour, both optional."""
-    return go.Figure(layout=layout_of(theme, height=height, title=title, unit=unit, **margin))
-
-
 def layout_of(theme: Theme, *, height: int, title: str = "", unit: str = "", **margin: int) -> dict[str, Any]:
-    """The layout of a canvas as plain dictionaries."""
+    """The page's look, a title on the left and its unit in a quieter colour, both optional."""
     return {
         "template": theme.template,
         "height": height,

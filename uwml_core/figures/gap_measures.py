@@ -13,8 +13,9 @@ import plotly.graph_objects as go
 
 from uwml_core.analysis.gap_measures import ACROSS, MEASURES, SPLIT_MEASURES
 from uwml_core.analysis.text import modality_name
-from uwml_core.figures.frame import canvas, finite_span, floats, say_empty, spread_labels
-from uwml_core.figures.theme import UI_REVISION, Theme, fade
+from uwml_core.figures.draft import Draft
+from uwml_core.figures.frame import finite_span, floats, say_empty, spread_labels
+from uwml_core.figures.theme import Theme, fade
 from uwml_core.i18n import _
 
 # Row and columns of each panel; what has several lines to name takes two columns.
@@ -70,49 +71,37 @@ def gap_measures_figure(
     """
     if not np.isfinite(gaps["value"].to_numpy(np.float64)).any():
         text = _("No snapshot in which an item has both modalities")
-        return say_empty(canvas(theme, height=height), theme, text)
+        return say_empty(Draft(theme, height=height), theme, text).figure()
     unit = "step" if gaps["epoch"].isna().any() else "epoch"
     lines: dict[str | None, str] = {modalities[0]: theme.first, modalities[1]: theme.second}
     lines[ACROSS] = theme.muted
-    traces: list[dict[str, Any]] = []
-    # one dictionary for all panels: adding traces, axes and labels singly costs four times as much
     # whole numbers only: there is no half epoch
     apart = max(1, math.ceil(np.ptp(gaps[unit].to_numpy(np.float64)) / 4))
-    layout = _frame(theme, height, _("epoch") if unit == "epoch" else _("step"), apart)
+    figure = _frame(theme, height, _("epoch") if unit == "epoch" else _("step"), apart)
     for place, measure in enumerate(MEASURES):
         rows = gaps[gaps["measure"] == measure]
         colors: dict[str | None, str] = lines if measure in SPLIT_MEASURES else {None: theme.accent}
-        traces += _panel(layout, rows, place, unit=unit, colors=colors, theme=theme)
-        traces += _mark(rows[rows["step"] == step], place, unit, theme)
-    return go.Figure({"data": traces, "layout": layout})
+        _add_panel(figure, rows, place, unit=unit, colors=colors, theme=theme)
+        _add_mark(figure, rows[rows["step"] == step], place, unit, theme)
+    return figure.figure()
 
 
-def _frame(theme: Theme, height: int, x_title: str, apart: int) -> dict[str, Any]:
-    layout: dict[str, Any] = {
-        "template": theme.template,
-        "height": height,
-        "uirevision": UI_REVISION,
-        "margin": {"l": 40, "r": 60, "t": 30, "b": 40},
-        "annotations": [],
-        "shapes": [],
-    }
+def _frame(theme: Theme, height: int, x_title: str, apart: int) -> Draft:
+    figure = Draft(theme, height=height, l=40, r=60, t=30, b=40)
     for number, measure in enumerate(MEASURES, start=1):
         row, column, wide = _PLACES[measure]
         axis, left = _axis(number), column * _width(1, _GAP_X, _COLUMNS, gaps=1)
         title = {"text": x_title if row == _ROWS - 1 else "", "standoff": 4}
-        layout[f"xaxis{axis}"] = {
+        across = {
             "domain": [left, left + _width(wide, _GAP_X, _COLUMNS)],
             "anchor": f"y{axis}",
             "title": title,
             "dtick": apart,
         }
         bottom = (_ROWS - 1 - row) * _width(1, _GAP_Y, _ROWS, gaps=1)
-        layout[f"yaxis{axis}"] = {
-            "domain": [bottom, bottom + _width(1, _GAP_Y, _ROWS)],
-            "anchor": f"x{axis}",
-            "nticks": 4,
-        }
-    return layout
+        up = {"domain": [bottom, bottom + _width(1, _GAP_Y, _ROWS)], "anchor": f"x{axis}", "nticks": 4}
+        figure.update_layout(**{f"xaxis{axis}": across, f"yaxis{axis}": up})
+    return figure
 
 
 def _width(panels: int, gap: float, count: int, gaps: int = 0) -> float:
@@ -121,52 +110,49 @@ def _width(panels: int, gap: float, count: int, gaps: int = 0) -> float:
     return panels * one + (panels - 1 + gaps) * gap
 
 
-def _panel(
-    layout: dict[str, Any],
+def _add_panel(
+    figure: Draft,
     rows: pd.DataFrame,
     place: int,
     *,
     unit: str,
     colors: Mapping[str | None, str],
     theme: Theme,
-) -> list[dict[str, Any]]:
+) -> None:
     measure, number = MEASURES[place], place + 1
     axes = {"xref": f"x{_axis(number)} domain", "yref": f"y{_axis(number)}"}
-    traces, ends = [], []
+    ends = []
     for name, color in colors.items():
         mine = rows[rows["modality"].isna()] if name is None else rows[rows["modality"] == name]
         if len(mine):
-            traces.append(_band(mine, color, unit) | _on(number))
-            traces.append(_line(mine, measure, name, color, unit) | _on(number))
+            figure.add_trace(_band(mine, color, unit) | _on(number))
+            figure.add_trace(_line(mine, measure, name, color, unit) | _on(number))
             last = float(mine["value"].iloc[-1])
             ends.append((f"{last:.2f}" if name is None else _series_name(name), last, color))
     chance = np.array([_CHANCE[measure]] if measure in _CHANCE else [])
     low, high = finite_span(*(rows[name].to_numpy(np.float64) for name in ("value", "low", "high")), chance)
     air = 0.08 * (high - low) or 0.1
-    layout[f"yaxis{_axis(number)}"]["range"] = [low - air, high + air]
+    figure.update_layout(**{f"yaxis{_axis(number)}": {"range": [low - air, high + air]}})
     for value in chance:
         line = {"color": theme.muted, "width": 1, "dash": "dot"}
-        layout["shapes"].append(
-            {"type": "line", "x0": 0, "x1": 1, "y0": value, "y1": value, "line": line, **axes}
-        )
-        layout["annotations"].append(_chance_label(float(value), theme, **axes))
-    plot_px = (layout["height"] - layout["margin"]["t"] - layout["margin"]["b"]) * _width(1, _GAP_Y, _ROWS)
-    layout["annotations"] += label_dicts(ends, (low - air, high + air), plot_px, **axes)
-    layout["annotations"].append(
-        {
-            "text": measure_name(measure),
-            **axes,
-            "yref": f"y{_axis(number)} domain",
-            "x": 0,
-            "y": 1,
-            "xanchor": "left",
-            "yanchor": "bottom",
-            "yshift": 8,
-            "showarrow": False,
-            "font": {"size": 13},
-        }
+        figure.add_shape(type="line", x0=0, x1=1, y0=value, y1=value, line=line, **axes)
+        figure.add_annotation(**_chance_label(float(value), theme, **axes))
+    margin, height = figure.layout["margin"], figure.layout["height"]
+    plot_px = (height - margin["t"] - margin["b"]) * _width(1, _GAP_Y, _ROWS)
+    for label in label_dicts(ends, (low - air, high + air), plot_px, **axes):
+        figure.add_annotation(**label)
+    figure.add_annotation(
+        text=measure_name(measure),
+        xref=axes["xref"],
+        yref=f"y{_axis(number)} domain",
+        x=0,
+        y=1,
+        xanchor="left",
+        yanchor="bottom",
+        yshift=8,
+        showarrow=False,
+        font={"size": 13},
     )
-    return traces
 
 
 def _chance_label(value: float, theme: Theme, **axes: str) -> dict[str, Any]:
@@ -244,11 +230,10 @@ def _line(rows: pd.DataFrame, measure: str, name: str | None, color: str, unit: 
     }
 
 
-def _mark(rows: pd.DataFrame, place: int, unit: str, theme: Theme) -> list[dict[str, Any]]:
+def _add_mark(figure: Draft, rows: pd.DataFrame, place: int, unit: str, theme: Theme) -> None:
     if rows.empty:
-        return []
+        return
     ring = {"symbol": "circle-open", "size": 9, "color": theme.text, "line": {"width": 1.5}}
     values = {"x": floats(rows[unit]), "y": floats(rows["value"])}
-    return [
-        {"type": "scatter", **values, "mode": "markers", "marker": ring, "hoverinfo": "skip"} | _on(place + 1)
-    ]
+    mark = {"type": "scatter", **values, "mode": "markers", "marker": ring, "hoverinfo": "skip"}
+    figure.add_trace(mark | _on(place + 1))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import html
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
 from uwml_core.analysis.text import fixed
-from uwml_core.figures.frame import canvas, end_labels, finite_span, floats, say_empty
+from uwml_core.figures.draft import Draft
+from uwml_core.figures.frame import end_labels, finite_span, floats, say_empty
 from uwml_core.figures.theme import Theme, fade
 from uwml_core.i18n import _
 
@@ -30,12 +32,13 @@ def history_figure(
         directions: the run's directions.
         height: pixels.
     """
-    figure = canvas(theme, height=height, r=124)
-    figure.update_xaxes(title_text=_("epoch"), tickformat="d")
-    figure.update_yaxes(title_text=_("margin, cosine"))
+    figure = Draft(theme, height=height, r=124)
+    figure.update_xaxes(title={"text": _("epoch")}, tickformat="d")
+    figure.update_yaxes(title={"text": _("margin, cosine")})
     if history.empty:
-        return say_empty(figure, theme)
-    figure.add_hline(y=0.0, line={"color": theme.muted, "width": 1, "dash": "dash"})
+        return say_empty(figure, theme).figure()
+    zero = {"color": theme.muted, "width": 1, "dash": "dash"}
+    figure.add_shape(type="line", xref="x domain", x0=0, x1=1, yref="y", y0=0.0, y1=0.0, line=zero)
     labels = []
     for source in ("batches", "pool"):
         for direction in directions:
@@ -55,14 +58,14 @@ def history_figure(
         names = [_("start") if tick < 0 else f"{tick:.0f}" for tick in ticks]
         figure.update_xaxes(tickvals=floats(ticks), ticktext=names)
     end_labels(figure, labels, (low - room, high + room))
-    return figure
+    return figure.figure()
 
 
 def _source(source: str) -> str:
     return _("pool") if source == "pool" else _("batches")
 
 
-def _trace(rows: pd.DataFrame, source: str, direction: str, color: str) -> go.Scatter:
+def _trace(rows: pd.DataFrame, source: str, direction: str, color: str) -> dict[str, Any]:
     pool = source == "pool"
     margin = rows["margin"].to_numpy(dtype=np.float64)
     name = f"{direction}, {_source(source)}"
@@ -77,18 +80,19 @@ def _trace(rows: pd.DataFrame, source: str, direction: str, color: str) -> go.Sc
         "thickness": 1,
         "width": 0,
     }
-    return go.Scatter(
-        x=floats(rows["epoch"]),
-        y=floats(margin),
-        customdata=floats(rows["n"]),
-        text=text,
-        mode="lines+markers",
-        name=name,
-        line={"color": color, "width": 2 if pool else 1.2, "dash": "solid" if pool else "dot"},
-        marker={"size": 6 if pool else 4},
-        error_y=None if pool else bars,
-        hovertemplate=f"<b>{name}</b> %{{y:.3f}}<br>{what}<br>%{{text}}<extra></extra>",
-    )
+    return {
+        "type": "scatter",
+        "x": floats(rows["epoch"]),
+        "y": floats(margin),
+        "customdata": floats(rows["n"]),
+        "text": text,
+        "mode": "lines+markers",
+        "name": name,
+        "line": {"color": color, "width": 2 if pool else 1.2, "dash": "solid" if pool else "dot"},
+        "marker": {"size": 6 if pool else 4},
+        **({} if pool else {"error_y": bars}),
+        "hovertemplate": f"<b>{name}</b> %{{y:.3f}}<br>{what}<br>%{{text}}<extra></extra>",
+    }
 
 
 def _plain(text: str) -> str:

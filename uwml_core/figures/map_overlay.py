@@ -12,11 +12,13 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from uwml_core.figures.draft import Draft
 from uwml_core.figures.frame import floats
 from uwml_core.figures.theme import Theme, fade
 from uwml_core.i18n import _
 
 _RING, _CHOSEN_RING = 9, 17
+_UNUSED_PX = 100
 
 
 def map_overlay(
@@ -46,16 +48,19 @@ def map_overlay(
     for rows, color, size in ((found, theme.text, _RING), (chosen, theme.accent, _CHOSEN_RING)):
         if rows is not None and len(rows):
             traces.append(_rings(rows, color, size))
-    return go.Figure(traces)
+    figure = Draft(theme, height=_UNUSED_PX)
+    for trace in traces:
+        figure.add_trace(trace)
+    return figure.figure()
 
 
-def _links(links: pd.DataFrame, theme: Theme) -> go.Scattergl:
+def _links(links: pd.DataFrame, theme: Theme) -> dict[str, Any]:
     return _lines(
         links[["x_0", "x_1"]].to_numpy(), links[["y_0", "y_1"]].to_numpy(), fade(theme.text, 0.45), _("pairs")
     )
 
 
-def _trails(trails: pd.DataFrame, by: str, colors: dict[str, str], theme: Theme) -> list[go.Scattergl]:
+def _trails(trails: pd.DataFrame, by: str, colors: dict[str, str], theme: Theme) -> list[dict[str, Any]]:
     before = trails.groupby(["item_id", "modality"], sort=False)[["x", "y"]].shift()
     moved = before["x"].notna().to_numpy()
     x = np.stack([before["x"], trails["x"]], axis=1)[moved]
@@ -68,29 +73,29 @@ def _trails(trails: pd.DataFrame, by: str, colors: dict[str, str], theme: Theme)
     ]
 
 
-def _lines(x: np.ndarray, y: np.ndarray, color: str, name: str) -> go.Scattergl:
+def _lines(x: np.ndarray, y: np.ndarray, color: str, name: str) -> dict[str, Any]:
     gap = np.full((len(x), 1), np.nan)
-    return go.Scattergl(
-        x=floats(np.concatenate([x, gap], axis=1).ravel()),
-        y=floats(np.concatenate([y, gap], axis=1).ravel()),
-        mode="lines",
-        name=name,
-        line={"color": color, "width": 1.25},
-        hoverinfo="skip",
-    )
+    return {
+        "type": "scattergl",
+        "x": floats(np.concatenate([x, gap], axis=1).ravel()),
+        "y": floats(np.concatenate([y, gap], axis=1).ravel()),
+        "mode": "lines",
+        "name": name,
+        "line": {"color": color, "width": 1.25},
+        "hoverinfo": "skip",
+    }
 
 
-def _rings(rows: pd.DataFrame, color: str, size: int) -> go.Scattergl:
-    return go.Scattergl(
-        x=floats(rows["x"]),
-        y=floats(rows["y"]),
-        mode="markers",
-        name=_("highlighted"),
-        marker={
-            "symbol": "circle-open", "size": size, "color": color,
-            "line": {"width": size / 8, "color": color},
-        },
-        hoverinfo="skip",
+def _rings(rows: pd.DataFrame, color: str, size: int) -> dict[str, Any]:
+    line = {"width": size / 8, "color": color}
+    return {
+        "type": "scattergl",
+        "x": floats(rows["x"]),
+        "y": floats(rows["y"]),
+        "mode": "markers",
+        "name": _("highlighted"),
+        "marker": {"symbol": "circle-open", "size": size, "color": color, "line": line},
+        "hoverinfo": "skip",
         # they are not among what is drawn around
-        unselected={"marker": {"opacity": 1}},
-    )  # fmt: skip
+        "unselected": {"marker": {"opacity": 1}},
+    }
