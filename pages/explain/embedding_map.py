@@ -1,3 +1,5 @@
+from functools import partial
+
 import streamlit as st
 
 from uwml_core import ui
@@ -11,15 +13,15 @@ run = ui.begin_page(
 
 
 def body(run: Run) -> None:
-    theme, head = ui.current_theme(), st.container()
+    theme, told = ui.current_theme(), st.empty()
     left, right = st.container(key="map-and-item").columns([5, 3], gap="small")
     with left:
         step = ui.moment_player(ui.moments_of(run))
     snapshot = ui.snapshot(run, step)
     modalities = snapshot.named(run.modalities)
-    gaps, rest = ui.gap_measures(run, snapshot)
-    with head:
-        ui.headline(map_headline(gaps, rest))
+    known = ui.gaps_at_hand(run)
+    with told:
+        ui.headline(map_headline(*known))
     with left:
         ui.map_statements(run, snapshot)
     with right, st.container(border=True, key="card-controls", gap="small"):
@@ -28,8 +30,13 @@ def body(run: Run) -> None:
     points = ui.map_points(run, step, layout.frame, layout.name, ranked=view.ranked)
     shown = ui.colored_points(run, snapshot, points, layout, view)
     with left:
-        quality = ui.map_quality(run, step, layout.frame, layout.name)
+        quality = partial(ui.map_quality, run, step, layout.frame, layout.name)
         ui.map_card(shown, layout, view, quality, modalities=modalities, theme=theme)
+    # only now: it takes longer than the map
+    gaps, rest = ui.gap_measures(run, snapshot)
+    if rest != known[1]:
+        with told:
+            ui.headline(map_headline(gaps, rest))
     with right:
         ui.map_reading(
             ui.Reading(

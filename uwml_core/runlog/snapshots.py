@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from uwml_core.runlog.run import Run
@@ -80,8 +82,37 @@ def read_snapshot(run: Run, step: int) -> Snapshot | None:
 
 def snapshot_steps(run: Run) -> list[tuple[int, int | None]]:
     """Step and epoch of every snapshot, by step; of a growing run only new files are looked at."""
-    parts = run.map_parts("snapshots", _steps_of, columns=["step", "epoch"])
-    return sorted({step: epoch for part in parts for step, epoch in part}.items())
+    told = {part.key: _told_by_footer(*part.key) for part in run.parts("snapshots")}
+    # a footer is read in a tenth of the time that rows take
+    rest = run.map_each(
+        "snapshots", lambda part: None if told.get(part.key) else _steps_of, columns=["step", "epoch"]
+    )
+    known = [moment for moment in told.values() if moment is not None]
+    return sorted(dict([*known, *(moment for part in rest for moment in part)]).items())
+
+
+@lru_cache(maxsize=10_000)
+def _told_by_footer(path: str, size: int, mtime_ns: int) -> tuple[int, int | None] | None:
+    """Step and epoch of a file in which each has a single value; None where its footer does not say."""
+    try:
+        footer = pq.read_metadata(path)
+    except (OSError, pa.ArrowException):
+        # whoever reads its rows says what is wrong
+        return None
+    step, epoch = (_single_value(footer, name) for name in ("step", "epoch"))
+    return None if step is None or epoch is None else (step, epoch)
+
+
+def _single_value(footer: pq.FileMetaData, name: str) -> int | None:
+    values = set()
+    for place in range(footer.num_row_groups):
+        group = footer.row_group(place)
+        columns = (group.column(number) for number in range(group.num_columns))
+        told = next((column.statistics for column in columns if column.path_in_schema == name), None)
+        if told is None or not told.has_min_max or told.null_count != 0:
+            return None
+        values |= {told.min, told.max}
+    return int(values.pop()) if len(values) == 1 else None
 
 
 def _steps_of(table: pa.Table) -> list[tuple[int, int | None]]:

@@ -41,7 +41,14 @@ from uwml_core.ui.links import run_links
 from uwml_core.ui.live import follow, follow_folder
 from uwml_core.ui.map_card import map_card
 from uwml_core.ui.map_controls import colored_points, map_controls
-from uwml_core.ui.map_read import gap_measures, items_of, map_statements, measure_rest, moments_of, snapshot
+from uwml_core.ui.map_read import (
+    gap_measures,
+    gaps_at_hand,
+    map_statements,
+    measure_rest,
+    moments_of,
+    snapshot,
+)
 from uwml_core.ui.map_reading import Reading, map_reading
 from uwml_core.ui.map_told import map_points, map_quality
 from uwml_core.ui.notes_card import notes_card, page_notes, step_notes
@@ -122,6 +129,7 @@ __all__ = [
     "follow_runs",
     "gap_card",
     "gap_measures",
+    "gaps_at_hand",
     "guide",
     "headline",
     "histogram",
@@ -129,7 +137,6 @@ __all__ = [
     "item_card",
     "item_neighbors",
     "item_pairs",
-    "items_of",
     "kept",
     "kept_of",
     "lag",

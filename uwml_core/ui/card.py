@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pandas as pd
@@ -20,7 +20,7 @@ def card(
     title: str,
     figure: Any,
     frame: pd.DataFrame,
-    *captions: str,
+    *captions: str | Callable[[], str],
     key: str,
     unit: str = "",
     height: int = 300,
@@ -33,7 +33,8 @@ def card(
         title: what the chart shows.
         figure: a plotly Figure.
         frame: exactly the table the figure was drawn from; offered as CSV.
-        captions: small print such as n, "n of N points", what is not finite; empty ones are left out.
+        captions: small print such as n, "n of N points", what is not finite; empty ones are left out, and
+            what takes long to say is called for it when the chart is drawn.
         key: identity on the page; zoom and hidden traces are kept per key and run.
         unit: unit of the values, said beside the title.
         height: height of the chart, pixels.
@@ -56,7 +57,7 @@ def card(
             )
         else:
             notes(_("Nothing logged for this chart yet."))
-        notes(*captions)
+        notes(*(text if isinstance(text, str) else text() for text in captions))
 
 
 def table_card(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Callable
 
 import streamlit as st
 
@@ -28,7 +29,7 @@ def map_card(
     shown: ColoredPoints,
     layout: MapLayout,
     view: MapView,
-    quality: ProjectionQuality | None,
+    quality: Callable[[], ProjectionQuality | None],
     *,
     modalities: tuple[str, str],
     theme: Theme,
@@ -39,7 +40,8 @@ def map_card(
         shown: the points with their classes.
         layout: where the points lie.
         view: what of them is shown.
-        quality: what the map kept of the neighborhoods; None while that is being computed.
+        quality: tells what the map kept of the neighborhoods, None while that is being computed; called when
+            the map is drawn.
         modalities: names of both.
         theme: colours.
     """
@@ -63,7 +65,7 @@ def map_card(
         _counts(shown),
         shown.note,
         layout.note,
-        _("The map's quality is being computed") if quality is None else quality_note(quality),
+        lambda: _told(quality()),
         *layout.details,
         layout.caution,
         key="map",
@@ -72,6 +74,10 @@ def map_card(
         glide_ms=GLIDE_MS,
         legend=_key(shown.names, colors),
     )
+
+
+def _told(quality: ProjectionQuality | None) -> str:
+    return _("The map's quality is being computed") if quality is None else quality_note(quality)
 
 
 def _counts(shown: ColoredPoints) -> str:

@@ -82,7 +82,7 @@ def _draw(reading: Reading) -> None:
     area_rows = selected_points(run, reading.layout.frame)
     selected = None if area_rows is None else keep_selected(points, area_rows)
     with st.container(border=True, key="card-find", gap="small"):
-        found = _search(texts_of(run), points["item_id"])
+        found = _search(run, points["item_id"])
         links = _links(reading, item, selected)
         paths = _trails(reading, item, selected)
     by = "phase" if reading.view.color_by == "phase" else "modality"
@@ -121,16 +121,17 @@ def _places(
     return [np.flatnonzero(rows) for rows in of_traces if len(rows)]
 
 
-def _search(items: pd.DataFrame | None, of_points: pd.Series) -> NDArray[np.int64]:
+def _search(run: Run, of_points: pd.Series) -> NDArray[np.int64]:
     text = st.text_input(
         _("Search captions"), key="find", type="search", bind="query-params", icon=":material/search:",
         placeholder=_("Search"),
-        disabled=items is None,
-        help=None if items is not None else _("No items were logged; log them with RunLogger.log_items"),
+        disabled=not run.has("items"),
+        help=None if run.has("items") else _("No items were logged; log them with RunLogger.log_items"),
     )  # fmt: skip
     if not text:
         return np.empty(0, np.int64)
     on_map = np.unique(of_points.to_numpy(np.int64))
+    items = texts_of(run)
     found = np.intersect1d(items_saying(items, text), on_map)
     note(_("{n} of {total} items match").format(n=f"{len(found):,}", total=f"{len(on_map):,}"))
     if len(found):

@@ -23,7 +23,7 @@ from uwml_core.analysis.training import phase_bands
 from uwml_core.i18n import _
 from uwml_core.runlog.reader import Run
 from uwml_core.ui.later import later
-from uwml_core.ui.map_read import AT_ONCE_POINTS, snapshot, snapshots_version, texts_of
+from uwml_core.ui.map_read import AT_ONCE_POINTS, snapshot, snapshots_version, texts_of_some
 from uwml_core.ui.read import steps
 from uwml_core.ui.shared import shared
 
@@ -131,14 +131,17 @@ def _points(
 ) -> pd.DataFrame:
     shot = snapshot(_run, step)
     unknown = pd.DataFrame({"margin": np.nan, "rank": np.nan}, index=range(len(shot.item_ids)))
-    told = _described(path, _run.info.get("data_fingerprint"), _run.has("items"), _run=_run)
+    items = np.unique(shot.item_ids)
+    known = (_run.info.get("data_fingerprint"), _run.has("items"), blake2b(items.tobytes()).digest())
+    told = _described(path, known, _run=_run, _items=items)
     return points_of(shot, _layout, unknown if _strength is None else _strength, told)
 
 
 @shared
-def _described(path: str, fingerprint: object, there: bool, *, _run: Run) -> pd.DataFrame | None:
-    items = texts_of(_run)
-    return None if items is None else describe_items(items["item_id"].to_numpy(np.int64), items)
+def _described(path: str, known: Hashable, *, _run: Run, _items: NDArray[np.int64]) -> pd.DataFrame | None:
+    # the snapshots of a run are mostly of the same items
+    told = texts_of_some(_run, _items)
+    return None if told is None else describe_items(_items, told)
 
 
 @shared
