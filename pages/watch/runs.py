@@ -33,6 +33,7 @@ def body() -> None:
             "pages/explain/hard_negatives.py": _("Hard negatives"),
             "pages/explain/embedding_map.py": _("Embedding map"),
             "pages/decide/compare.py": _("Compare"),
+            "pages/decide/diagnosis.py": _("Diagnosis"),
         }
     )
 

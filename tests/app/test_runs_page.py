@@ -15,7 +15,7 @@ import streamlit as st
 from tests.support.synthetic import make_run
 from uwml_core.training import build_config
 from uwml_core.ui.launch import demo_sections, train_options
-from uwml_core.ui.runs_list import tick
+from uwml_core.ui.runs_list import columns_of, tick
 
 RUNS = "pages/watch/runs.py"
 HOSTILE = "<script>alert(1)</script> *b* [x](y) $z$ :material/home:"
@@ -185,6 +185,15 @@ def test_vanished_run_is_replaced_by_another(open_page: Callable[..., Any], tmp_
     opened.app.run()
     assert not opened.failures
     assert chosen(opened) == "b"
+
+
+@pytest.mark.parametrize(
+    ("modalities", "label"), [(1, "R@1 i2t, %"), (2, "R@1 i2t/v2t, %"), (3, "R@1 first, %")]
+)
+def test_heading_above_recall_names_directions_as_far_as_they_fit(modalities: int, label: str) -> None:
+    names = ["i2t", "v2t", "a2t"][:modalities]
+    shown = pd.DataFrame({"first_direction": names, "second_direction": [name[::-1] for name in names]})
+    assert columns_of(shown)["r1_first"]["label"] == label
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from uwml_core.ui.status import short_status
 _KEY = "runs-table"
 _ROW_HEIGHT = 35
 _SHOWN_ROWS = 14
+_MOST_NAMES = 2
 
 
 def runs_list(table: pd.DataFrame) -> None:
@@ -41,7 +42,7 @@ def runs_list(table: pd.DataFrame) -> None:
         key=key,
         hide_index=True,
         column_order=_ORDER,
-        column_config=_columns(table),
+        column_config=columns_of(table),
         row_height=_ROW_HEIGHT,
         placeholder="–",
         height=_ROW_HEIGHT * (min(len(shown), _SHOWN_ROWS) + 1) + 2,
@@ -68,7 +69,12 @@ _ORDER = (
 )
 
 
-def _columns(table: pd.DataFrame) -> dict[str, Any]:
+def columns_of(table: pd.DataFrame) -> dict[str, Any]:
+    """Heading, format and width of each column.
+
+    Args:
+        table: frame of ``runs_table``.
+    """
     column = st.column_config
     first, second = (_direction(table, name) for name in ("first_direction", "second_direction"))
     best = _("R@1 {direction}, %")
@@ -77,7 +83,7 @@ def _columns(table: pd.DataFrame) -> dict[str, Any]:
     return {
         "status": column.TextColumn(_("Status"), width=95),
         "name": column.TextColumn(_("Name"), width=140),
-        "loss": column.TextColumn(_("Loss"), width=110),
+        "loss": column.TextColumn(_("Loss"), width=115),
         "started": column.DatetimeColumn(_("Started"), format="YYYY-MM-DD HH:mm", width=125),
         "minutes": column.NumberColumn(_("Minutes"), format="%.1f", width=80),
         "steps": column.NumberColumn(_("Steps"), format="%,d", width=80),
@@ -93,10 +99,11 @@ def _columns(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def _direction(table: pd.DataFrame, column: str) -> str:
-    names = table[column].unique()
-    if len(names) == 1:
-        return str(names[0])
-    return _("first direction") if column == "first_direction" else _("second direction")
+    names = [str(name) for name in table[column].unique()]
+    # as many as fit above a column of numbers
+    if len(names) <= _MOST_NAMES:
+        return "/".join(names)
+    return _("first") if column == "first_direction" else _("second")
 
 
 def ticked_runs() -> list[str]:
