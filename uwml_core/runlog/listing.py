@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -74,51 +74,67 @@ _TRIES = 10
 _WHOLE = ""
 # What is wrong with a file, or _WHOLE. The key holds size and time, so a mended file is looked at again.
 _verdicts: BoundedCache[str] = BoundedCache(100_000)
+# How many problems were remembered so far: each may change what was listed.
+_remembered = [0]
+# A table's files as they were listed last, and what came of it: a page asks a dozen times.
+_listings: BoundedCache[tuple[Hashable, Listing]] = BoundedCache(1_000)
+_Files = tuple[tuple[str, int, int], ...]
 
 
 def list_table(run: Path, table: str, *, foreign: bool) -> Listing:
     """List a table's folder; where the run is foreign, any Parquet file counts, ``<table>.parquet``, too."""
-    parts, issues = _usable(run, table, foreign)
+    key, remembered = (str(run), table, foreign), _remembered[0]
+    known = _listings.get(key)
+    if known is not None and known[0] == (_files(run, table, foreign), remembered):
+        return known[1]
+    files, parts, issues = _usable(run, table, foreign)
     kept, _ = without_covered(parts)
-    return Listing(tuple(kept), tuple(sorted(issues, key=lambda issue: issue.file)))
+    listing = Listing(tuple(kept), tuple(sorted(issues, key=lambda issue: issue.file)))
+    _listings.put(key, ((files, remembered), listing))
+    return listing
 
 
 def remove_covered(run: Path, tables: Iterable[str]) -> None:
     """Delete files that a wider one has made superfluous; only for the one that holds the run's lock."""
     for table in tables:
-        parts, _ = _usable(run, table, foreign=False)
+        _files_there, parts, _issues = _usable(run, table, foreign=False)
         for part in without_covered(parts)[1]:
             with contextlib.suppress(OSError):
                 part.path.unlink()
 
 
-def _usable(run: Path, table: str, foreign: bool) -> tuple[list[Part], list[HealthIssue]]:
+def _usable(run: Path, table: str, foreign: bool) -> tuple[_Files, list[Part], list[HealthIssue]]:
     for _ in range(_TRIES - 1):
         with contextlib.suppress(FileNotFoundError):
             return _looked_at(run, table, foreign)
     return _looked_at(run, table, foreign)
 
 
-def _looked_at(run: Path, table: str, foreign: bool) -> tuple[list[Part], list[HealthIssue]]:
-    """Parts that are whole, and what is wrong with the others.
+def _files(run: Path, table: str, foreign: bool) -> _Files:
+    """Path, size and time of change of every file that may be a part of a table."""
+    entries = _scan(run / table)
+    if foreign:
+        entries += [found for found in _scan(run) if found[0].name == f"{table}.parquet"]
+    return tuple((entry.path, stat.st_size, stat.st_mtime_ns) for entry, stat in entries)
+
+
+def _looked_at(run: Path, table: str, foreign: bool) -> tuple[_Files, list[Part], list[HealthIssue]]:
+    """Files, which of them are whole parts, and what is wrong with the others.
 
     Raises:
         FileNotFoundError: if a file vanished after it was listed.
     """
-    parts, issues = [], []
-    entries = _scan(run / table)
-    if foreign:
-        entries += [found for found in _scan(run) if found[0].name == f"{table}.parquet"]
-    for entry, stat in entries:
-        part = _as_part(entry.path, stat.st_size, stat.st_mtime_ns, foreign)
+    files, parts, issues = _files(run, table, foreign), [], []
+    for path, size, mtime_ns in files:
+        part = _as_part(path, size, mtime_ns, foreign)
         problem = _problem(part)
         if part is not None and problem is None:
             parts.append(part)
         elif problem is not None:
             kind, what = problem
-            name = os.path.relpath(entry.path, run)
+            name = os.path.relpath(path, run)
             issues.append(HealthIssue(name, kind, f"{name} {what} and is skipped"))
-    return parts, issues
+    return files, parts, issues
 
 
 def stamp(run: Path, table: str) -> list[tuple[str, int, int]]:
@@ -228,6 +244,7 @@ def remember_problem(part: Part, error: Exception) -> None:
     """Have every later listing skip a part that could not be read."""
     lines = str(error).strip().splitlines()
     _verdicts.put(("read", *part.key), lines[0] if lines else type(error).__name__)
+    _remembered[0] += 1
 
 
 def known_problem(part: Part) -> str:
