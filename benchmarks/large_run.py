@@ -159,6 +159,7 @@ class World:
 
     def __init__(self, size: Size, config: UWMLConfig) -> None:
         self.size, self._config = size, config
+        self._stage = (config.steepness_start, config.steepness_end)
         self._random = np.random.default_rng(0)
         self._ability = self._random.normal(0.0, 0.08, size.items)
         self._probes = np.sort(self._random.choice(size.items, size.probes, replace=False))
@@ -247,7 +248,7 @@ class World:
         positive = np.clip(0.2 + 0.5 * trained + random.normal(0.0, 0.05, shape), -1, 1).astype(np.float32)
         negative = np.clip(positive - margin, -1, 1).astype(np.float32)
         margin = positive - negative
-        steepness = stage_steepness(numbers / size.steps, 2.0, 12.0).astype(np.float32)
+        steepness = stage_steepness(numbers / size.steps, *self._stage).astype(np.float32)
         curve = {"curve": "bell", "center": self._config.center, "hard_floor": self._config.hard_floor}
         pair_weight = difficulty_weight(margin, steepness=steepness[:, None, None], **curve)
         loss = np.log1p(0.2 * size.batch * np.exp(-2.0 - margin / np.float32(0.07)))
@@ -317,8 +318,8 @@ class World:
             "telemetry_time_ms": random.gamma(2.0, 0.02, n),
             "batch_size": np.full(n, self.size.batch),
             "loss": (own * loss).sum(axis=1),
-            "steepness": stage_steepness(numbers / self.size.steps, 2.0, 12.0),
-            "stage_factor": stage_steepness(numbers / self.size.steps, 2.0, 12.0) / 12.0,
+            "steepness": stage_steepness(numbers / self.size.steps, *self._stage),
+            "stage_factor": stage_steepness(numbers / self.size.steps, *self._stage) / self._stage[1],
             "temperature": np.full(n, 0.07),
             "learning_rate": 1e-3 * (1 - numbers / self.size.steps),
             "gradient_norm": random.gamma(20.0, 0.05, n),

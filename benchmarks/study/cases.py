@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from benchmarks.study.configuration import Configuration
-from benchmarks.study.methods import INFONCE, UWML, Settings, configuration, weighted
+from benchmarks.study.methods import BASE as TRAINING
+from benchmarks.study.methods import FLOORED, INFONCE, UWML, Settings, configuration, weighted
 
 FEW_SEEDS = tuple(range(5))
 # All three factors on, so that each can be taken away.
@@ -24,25 +25,31 @@ class Case:
         settings: laid over those of the method.
         method: which one.
         warmup: preset of the loss of the first fifth of the steps.
+        longer: how many times as many epochs.
     """
 
     title: str
     settings: Settings
     method: str = UWML
     warmup: str | None = None
+    longer: int = 1
 
     def configuration(self, modality: str, noise: float, encoder: str = "frozen") -> Configuration:
         """The case on some data."""
-        return configuration(self.method, modality, noise, self.settings, encoder=encoder, warmup=self.warmup)
+        settings = dict(self.settings)
+        if self.longer > 1:
+            settings["train.epochs"] = self.longer * TRAINING[modality]["train.epochs"]
+        return configuration(self.method, modality, noise, settings, encoder=encoder, warmup=self.warmup)
 
 
 def _changed(title: str, **fields: object) -> Case:
     return Case(title=title, settings={**BASE, **{f"loss.{name}": value for name, value in fields.items()}})
 
 
-# Weightings without a floor, some of them presets.
+# Where the defaults began, weightings without a floor, the defaults among them, and a preset.
 CANDIDATES = (
-    Case(title="no floor, 2 to 20: preset steep", settings=weighted(0.15, 2.0, 20.0)),
+    Case(title="floor 0.3, 2 to 12: the first defaults", settings={}, method=FLOORED),
+    Case(title="no floor, 2 to 20: the defaults", settings={}),
     Case(title="no floor, 2 to 20, center 0.3", settings=BASE),
     Case(title="no floor, 12 throughout, center 0.3: preset noisy_pairs", settings=weighted(0.3, 12.0, 12.0)),
     Case(
@@ -59,7 +66,9 @@ ADDED = Case(title="added instead of multiplied", settings={**BASE, "loss.combin
 NONE = Case(title="none: InfoNCE", settings={}, method=INFONCE)
 # without the pair weight there is no stage
 ABLATION = (ALL, NO_DIRECTION, NO_STAGE, PAIR, DIRECTION, ADDED, NONE)
-SCRATCH = (NONE, CANDIDATES[0], CANDIDATES[2])
+# InfoNCE, both defaults and the preset for wrong pairs
+CHOICES = (NONE, *CANDIDATES[:2], CANDIDATES[3])
+LONG = tuple(replace(case, longer=5) for case in CHOICES)
 SENSITIVITY = (
     *(_changed(f"center {value}", center=value) for value in (0.0, 0.15, 0.45)),
     *(_changed(f"floor {value}", hard_floor=value) for value in (0.1, 0.3)),

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from benchmarks.study.cases import ABLATION, CANDIDATES, FEW_SEEDS, PROMISES, SCRATCH, SENSITIVITY, Case
+from benchmarks.study.cases import ABLATION, CANDIDATES, CHOICES, FEW_SEEDS, LONG, PROMISES, SENSITIVITY, Case
 from benchmarks.study.configuration import Configuration
 from benchmarks.study.methods import (
+    FLOORED,
     INFONCE,
     METHODS,
     SEEDS,
@@ -21,9 +22,11 @@ from benchmarks.study.methods import (
     tuning,
 )
 from benchmarks.study.paired import Results
+from benchmarks.study.search import found, searched
 
 MODALITIES = ("image", "video")
-CORE = (INFONCE, UWML, TUNED_INFONCE, TUNED_UWML)
+CORE = (INFONCE, FLOORED, UWML, TUNED_INFONCE, TUNED_UWML)
+SEARCHED = (INFONCE, UWML)
 OTHERS = tuple(name for name in METHODS if name not in CORE)
 
 
@@ -64,13 +67,19 @@ def parts() -> Iterator[Part]:
     for modality in MODALITIES:
         yield from _methods(CORE, modality, 0.2)
     yield _cases(PROMISES, "image", 0.4, FEW_SEEDS)
-    yield _cases(SCRATCH, "image", 0.4, FEW_SEEDS, "scratch")
+    yield _cases(CHOICES, "image", 0.4, FEW_SEEDS, "scratch")
     yield _cases(SENSITIVITY, "image", 0.4, FEW_SEEDS)
-    yield _cases(SCRATCH, "image", 0.0, FEW_SEEDS, "scratch")
+    yield _cases(CHOICES, "image", 0.0, FEW_SEEDS, "scratch")
+    yield from _grid(LONG, FEW_SEEDS)
+    yield from _grid(CHOICES, FEW_SEEDS, "scratch")
+    for modality in MODALITIES:
+        yield from _search(modality)
     yield _cases(PROMISES, "image", 0.4)
-    yield _cases(SENSITIVITY, "image", 0.0, FEW_SEEDS)
-    for modality, noise in (("image", 0.0), ("video", 0.4), ("video", 0.0), ("image", 0.2), ("video", 0.2)):
+    yield from _grid(CHOICES, SEEDS, "scratch")
+    for modality, noise in (("video", 0.4), ("video", 0.0), ("image", 0.0), ("image", 0.2), ("video", 0.2)):
         yield from _methods(OTHERS, modality, noise)
+    yield from _grid(LONG)
+    yield _cases(SENSITIVITY, "image", 0.0, FEW_SEEDS)
 
 
 def _methods(names: Sequence[str], modality: str, noise: float) -> Iterator[Part]:
@@ -94,6 +103,22 @@ def _cases(
 ) -> Part:
     made = [case.configuration(modality, noise, encoder) for case in cases]
     return Part(partial(_same, made), seeds)
+
+
+def _grid(cases: Sequence[Case], seeds: tuple[int, ...] = SEEDS, encoder: str = "frozen") -> Iterator[Part]:
+    for modality in MODALITIES:
+        for noise in (0.4, 0.0):
+            yield _cases(cases, modality, noise, seeds, encoder)
+
+
+def _search(modality: str) -> Iterator[Part]:
+    for name in SEARCHED:
+        yield Part(partial(_same, searched(name, modality)), TUNING_SEEDS)
+        yield Part(partial(_found, name, modality))
+
+
+def _found(name: str, modality: str, results: Results) -> list[Configuration]:
+    return [found(results, name, modality)]
 
 
 def _same(configurations: list[Configuration], _: Results) -> list[Configuration]:

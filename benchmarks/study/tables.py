@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from benchmarks.study.cases import ABLATION, ALL, CANDIDATES, NONE, SCRATCH, SENSITIVITY, Case
+from benchmarks.study.cases import ABLATION, ALL, CANDIDATES, CHOICES, LONG, NONE, SENSITIVITY, Case
 from benchmarks.study.configuration import Configuration
-from benchmarks.study.methods import BASE, INFONCE, METHODS, TUNED_INFONCE, configuration
+from benchmarks.study.methods import BASE, INFONCE, METHODS, TUNED_INFONCE, UWML
 from benchmarks.study.paired import Results, told
 from benchmarks.study.plan import MODALITIES, tuned
 from benchmarks.study.promises import promises
+from benchmarks.study.search import DRAWS, found, searched
 
 _SEEN = ("ESS/n", "gradient of wrong pairs", "CPU s")
 # whose weights belong to pairs of anchor and negative
@@ -75,19 +76,28 @@ def _settings(which: Configuration | None) -> str:
 
 
 def candidates(results: Results) -> str:
-    """Weightings without a floor, over InfoNCE with the same rate and temperature."""
+    """Weightings over InfoNCE with the same rate and temperature."""
+    return _everywhere(results, CANDIDATES, NONE, "frozen")
+
+
+def _everywhere(results: Results, cases: Sequence[Case], base: Case, encoder: str) -> str:
+
     places = [(modality, noise) for modality in MODALITIES for noise in (0.0, 0.4)]
     head = ["weighting", *(f"{m}, {f'{n:.0%} swapped' if n else 'clean'}" for m, n in places), "n"]
-    lines = []
-    for case in (Case(title="the defaults", settings={}), *CANDIDATES):
+    lines = [_row([f"{base.title}, R@1", *_levels(results, base, places, encoder), ""])]
+    for case in cases:
         cells, seeds = [case.title], set()
-        for modality, noise in places:
-            base = configuration(INFONCE, modality, noise, {})
-            found = results.difference(case.configuration(modality, noise), base, "R@1")
-            cells.append(told(found, signed=True))
-            seeds.add(found.n)
+        for place in places:
+            which, other = (one.configuration(*place, encoder) for one in (case, base))
+            difference = results.difference(which, other, "R@1")
+            cells.append(told(difference, signed=True))
+            seeds.add(difference.n)
         lines.append(_row([*cells, _counts(seeds)]))
     return "\n".join([*_head(head), *lines])
+
+
+def _levels(results: Results, case: Case, places: Sequence[tuple[str, float]], encoder: str) -> list[str]:
+    return [told(results.mean(case.configuration(*place, encoder), "R@1")) for place in places]
 
 
 def ablation(results: Results) -> str:
@@ -105,28 +115,45 @@ def sensitivity(results: Results) -> str:
 
 def scratch(results: Results) -> str:
     """Small encoders from scratch, over InfoNCE with the same rate and temperature."""
-    return "\n\n".join(
-        f"{'40 % swapped' if noise else 'clean'}\n\n" + _against(results, SCRATCH, NONE, noise, "scratch")
-        for noise in (0.4, 0.0)
-    )
+    return _everywhere(results, CHOICES[1:], CHOICES[0], "scratch")
 
 
-def _against(
-    results: Results, cases: Sequence[Case], base: Case, noise: float, encoder: str = "frozen"
-) -> str:
+def long(results: Results) -> str:
+    """Five times as many epochs, over InfoNCE with as many."""
+    return _everywhere(results, LONG[1:], LONG[0], "frozen")
+
+
+def search(results: Results) -> str:
+    """What the best of many random settings on the validation split does on the test split, clean pairs."""
+    lines = []
+    for modality in MODALITIES:
+        try:
+            ours, other = (found(results, name, modality) for name in (UWML, INFONCE))
+        except ValueError:
+            continue
+        settings = [_settings(which) for which in (ours, other)]
+        ahead = sum(
+            _mean_rsum(results, which) > _mean_rsum(results, other) for which in searched(UWML, modality)
+        )
+        gains = [told(results.difference(ours, other, name), signed=True) for name in ("R@1", "R@10")]
+        n = str(results.difference(ours, other, "R@1").n)
+        lines.append(_row([modality, *settings, f"{ahead} of {DRAWS}", *gains, n]))
+    head = ("set", "UWML chose", "InfoNCE chose", "UWML settings ahead of it on val", "R@1", "R@10", "n")
+    return "\n".join([*_head(head), *lines])
+
+
+def _mean_rsum(results: Results, which: Configuration) -> float:
+    return results.mean(which, "val_rsum").mean
+
+
+def _against(results: Results, cases: Sequence[Case], base: Case, noise: float) -> str:
     lines = []
     for case in cases:
-        which, other = (one.configuration("image", noise, encoder) for one in (case, base))
-        found = results.difference(which, other, "R@1")
-        if found.n:
-            seen = _seen(results, which)[:2]
-            cells = [
-                case.title,
-                told(results.mean(which, "R@1")),
-                told(found, signed=True),
-                *seen,
-                str(found.n),
-            ]
+        which, other = (one.configuration("image", noise) for one in (case, base))
+        gain = results.difference(which, other, "R@1")
+        if gain.n:
+            cells = [case.title, told(results.mean(which, "R@1")), told(gain, signed=True)]
+            cells += [*_seen(results, which)[:2], str(gain.n)]
             lines.append(_row(cells))
     return "\n".join([*_head(("", "R@1", f"over {base.title}", *_SEEN[:2], "n")), *lines])
 
@@ -167,6 +194,8 @@ TABLES: Mapping[str, Callable[[Results], str]] = {
     "ablation": ablation,
     "sensitivity": sensitivity,
     "scratch": scratch,
+    "long": long,
+    "search": search,
     "tuning": tuning,
     "cost": cost,
 }

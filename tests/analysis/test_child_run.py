@@ -62,8 +62,8 @@ def test_a_finished_model_has_no_training(tmp_path: Path) -> None:
 
 def test_the_name_says_what_changed() -> None:
     after = UWMLConfig(steepness_end=8.0, direction_mode="off")
-    assert child_name("bell", UWMLConfig(), after) == "bell, steepness end 12→8, direction mode adaptive→off"
-    many = UWMLConfig(curve="hard", center=0.1, steepness_start=1.0, hard_floor=0.0, window=7)
+    assert child_name("bell", UWMLConfig(), after) == "bell, steepness end 20→8, direction mode adaptive→off"
+    many = UWMLConfig(curve="hard", center=0.1, steepness_start=1.0, hard_floor=0.5, window=7)
     assert child_name("a", UWMLConfig(), many).endswith(", steepness start 2→1, 2 more")
 
 

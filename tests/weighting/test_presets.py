@@ -11,7 +11,7 @@ from uwml_core.weighting import LOSS_PRESETS, PARAMETERS, UWMLConfig, difficulty
 def test_the_method_and_all_comparators_are_there() -> None:
     assert set(LOSS_PRESETS) == {
         *("uwml", "article_calm", "infonce", "clip", "hard", "vse0", "vsepp", "siglip", "dcl", "hn_nce"),
-        *("wei2020_max", "wei2020_calibrated", "steep", "noisy_pairs"),
+        *("wei2020_max", "wei2020_calibrated", "noisy_pairs"),
     }
     assert {preset.config.base for preset in LOSS_PRESETS.values()} == set(PARAMETERS["base"].choices)
 
@@ -26,9 +26,9 @@ def test_each_has_a_title_a_formula_and_a_reference_in_one_line() -> None:
 
 def test_only_the_method_and_hard_weighting_have_weights() -> None:
     weighted = {name for name in LOSS_PRESETS if loss_preset(name).curve != "uniform"}
-    assert weighted == {"uwml", "article_calm", "steep", "noisy_pairs", "hard"}
+    assert weighted == {"uwml", "article_calm", "noisy_pairs", "hard"}
     adaptive = [name for name in LOSS_PRESETS if loss_preset(name).direction_mode != "off"]
-    assert adaptive == ["uwml", "article_calm", "steep", "noisy_pairs"]
+    assert adaptive == ["uwml", "article_calm", "noisy_pairs"]
     assert loss_preset("uwml") == UWMLConfig()
 
 

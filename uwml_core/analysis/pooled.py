@@ -1,9 +1,10 @@
 """What other parameters would have done, from margin histograms instead of pairs: fast, and approximate.
 
-Notation of shapes: G an epoch and direction each, B bins. What training does step by step (weights
-relative to their mean, the clamp, the effective sample size) is done here for an epoch at once. So the
-tried weight of a bin is its logged one times a ratio, that of the tried to the replayed weight, both for
-the middle of the bin: equal parameters change nothing.
+Notation of shapes: G an epoch and direction each, B bins, T moments of an epoch. What training does step
+by step (weights relative to their mean, the clamp, the effective sample size) is done here for a few moments
+of an epoch, as the steepness changes within it. So the tried weight of a bin is its logged one times a ratio,
+that of the tried to the replayed weight, both for the middle of the bin, and so for its square: equal
+parameters change nothing.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ from uwml_core.weighting import (
 # The under- and the overflow bin come first and last.
 MIDDLE_B = LOWEST + (np.arange(-1, BINS + 1) + 0.5) / BINS_PER_COSINE
 _SUMS = ("count", "weight_sum", "weight_sq_sum", "gradient_share_sum", "no_weight_count")
+# Moments of all epochs together at which the curve is taken: many where epochs are few, and long.
+_MOMENTS, _MOMENTS_OF_EPOCH = 32, 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +48,8 @@ class PooledMargins:
         sums: of ``rollups/margins``, each ``[G, B]``.
         epoch, direction: of each group, ``[G]``.
         steps: logged steps of each group's epoch, ``[G]``.
-        progress, direction_weight, margin_scale: means over these steps, ``[G]``; NaN where not logged.
+        progress: moments of the epoch with as many steps around each, ``[G, T]``; NaN where not logged.
+        direction_weight, margin_scale: means over these steps, ``[G]``; NaN where not logged.
         config: the parameters in use.
         directions: the run's directions.
     """
@@ -97,7 +101,7 @@ def pooled_margins(
         epoch=keys[0],
         direction=keys[1],
         steps=counted.reindex(keys[0], fill_value=0).to_numpy(),
-        progress=means["progress"].reindex(keys[0]).to_numpy(),
+        progress=_moments(steps, keys[0]),
         direction_weight=of_direction[0],
         margin_scale=of_direction[1],
         config=config,
@@ -112,9 +116,16 @@ def _epochs(steps: pd.DataFrame) -> np.ndarray:
 
 def _means(steps: pd.DataFrame, directions: tuple[str, str]) -> pd.DataFrame:
     names = [f"{name}_{d}" for name in ("direction_weight", "margin_scale") for d in directions]
-    values = steps.reindex(columns=["progress", *names]).astype(np.float64)
+    values = steps.reindex(columns=names).astype(np.float64)
     means: pd.DataFrame = values.groupby(_epochs(steps)).mean()
     return means
+
+
+def _moments(steps: pd.DataFrame, epoch_G: np.ndarray) -> np.ndarray:
+    count = max(1, min(_MOMENTS_OF_EPOCH, _MOMENTS // max(len(np.unique(epoch_G)), 1)))
+    progress = steps["progress"].astype(np.float64).groupby(_epochs(steps))
+    parts = [progress.quantile((moment + 0.5) / count) for moment in range(count)]
+    return np.stack([part.reindex(epoch_G).to_numpy(np.float64) for part in parts], axis=1)
 
 
 def _picked(means: pd.DataFrame, name: str, keys: np.ndarray, directions: tuple[str, str]) -> np.ndarray:
@@ -133,21 +144,28 @@ def compare_pooled(before: PooledMargins, after: UWMLConfig) -> WhatIf:
     ratio = np.where(in_use > 0, tried / np.where(in_use > 0, in_use, 1.0), 1.0)
     ratios = {"before": np.ones_like(ratio), "after": ratio}
     configs = {"before": before.config, "after": after}
-    measures = {when: _measures(before, ratios[when], config) for when, config in configs.items()}
+    measures = {when: _measures(before, *ratios[when], config) for when, config in configs.items()}
+    own = {when: ratio[0] for when, ratio in ratios.items()}
     return WhatIf(
         summary=_summary(before, measures),
-        bands=_bands(before, ratios),
-        weights=_weights(before, ratios),
+        bands=_bands(before, own),
+        weights=_weights(before, own),
         unchanged=before.config == after,
     )
 
 
 def _relative(pooled: PooledMargins, config: UWMLConfig) -> np.ndarray:
-    """Relative weight that ``config`` gives the middle of each bin, ``[G, B]``."""
+    """Weight that ``config`` gives the middle of each bin, and its square, means over moments ``[2, G, B]``."""
+    of_moments = np.stack([_at(pooled, config, progress_G) for progress_G in pooled.progress.T])
+    return np.stack([of_moments.mean(axis=0), (of_moments**2).mean(axis=0)])
+
+
+def _at(pooled: PooledMargins, config: UWMLConfig, progress_G: np.ndarray) -> np.ndarray:
+    """Relative weight that ``config`` gives the middle of each bin at a moment of each epoch, ``[G, B]``."""
     margin_GB = np.broadcast_to(MIDDLE_B, pooled.sums["count"].shape)
     if config.margin_scale != "none":
         margin_GB = margin_GB / pooled.margin_scale[:, None]
-    steepness_G = np.broadcast_to(steepness_at(pooled.progress, config), pooled.progress.shape)
+    steepness_G = np.broadcast_to(steepness_at(progress_G, config), progress_G.shape)
     weight_GB = curve_weight(margin_GB, steepness_G[:, None], config)
     if config.combination == "add":
         factor = stage_factor(steepness_G, config.steepness_start, config.steepness_end)
@@ -165,10 +183,12 @@ def _weighed(pooled: PooledMargins) -> np.ndarray:
     return np.asarray(pooled.sums["count"] - pooled.sums["no_weight_count"])
 
 
-def _measures(pooled: PooledMargins, ratio: np.ndarray, config: UWMLConfig) -> dict[str, np.ndarray]:
+def _measures(
+    pooled: PooledMargins, ratio: np.ndarray, ratio_of_squares: np.ndarray, config: UWMLConfig
+) -> dict[str, np.ndarray]:
     n_G = np.maximum(_weighed(pooled).sum(axis=1), 1.0)
     summed_G = (pooled.sums["weight_sum"] * ratio).sum(axis=1)
-    squares_G = (pooled.sums["weight_sq_sum"] * ratio**2).sum(axis=1)
+    squares_G = (pooled.sums["weight_sq_sum"] * ratio_of_squares).sum(axis=1)
     steps_G, one_G = np.maximum(pooled.steps, 1), np.ones((len(n_G), 1))
 
     def of_a_step(*sums: Any) -> tuple[np.ndarray, ...]:

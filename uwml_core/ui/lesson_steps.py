@@ -23,6 +23,8 @@ from uwml_core.ui.read import balance_steps, histogram
 from uwml_core.weighting import UWMLConfig
 
 SAMPLE = "sample-uwml"
+# where the step on the floor begins, so that there is something to lower
+_FLOOR = 0.3
 _EMPTY = pd.DataFrame({"left": [], "right": [], "count": []})
 
 
@@ -123,7 +125,7 @@ def bell(theme: Theme) -> Shown:
 
 def floor(theme: Theme) -> Shown:
     """The bell over the margins, by its floor."""
-    low = _number(_("Hard floor"), "learn_floor", (0.0, 0.95), UWMLConfig().hard_floor, 0.05)
+    low = _number(_("Hard floor"), "learn_floor", (0.0, 0.95), _FLOOR, 0.05)
     return _curve_step(theme, replace(UWMLConfig(), hard_floor=low), 1.0, start=1.0)
 
 

@@ -58,8 +58,8 @@ class UWMLConfig:
     curve: str = _Default("bell")
     center: float = 0.15
     steepness_start: float = 2.0
-    steepness_end: float = 12.0
-    hard_floor: float = 0.3
+    steepness_end: float = 20.0
+    hard_floor: float = 0.0
     max_weight: float = 2.0
     normalization: str = "l2"
     combination: str = "multiply"

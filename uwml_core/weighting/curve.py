@@ -18,7 +18,7 @@ def difficulty_weight(
     curve: str = "bell",
     center: float = 0.15,
     steepness: Any = 8.0,
-    hard_floor: float = 0.3,
+    hard_floor: float = 0.0,
 ) -> Any:
     """Weight of each pair as a function of its margin.
 

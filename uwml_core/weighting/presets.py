@@ -46,7 +46,7 @@ LOSS_PRESETS: Mapping[str, LossPreset] = {
     "uwml": LossPreset(
         title="UWML",
         formula="w_d r_i log(1 + sum_j e^((s_j - s+) / t)), r_i bell-shaped in the margin, w_d adaptive",
-        reference="this package; weights after " + _WEI,
+        reference="this package, defaults measured in docs/results.md; weights after " + _WEI,
         settings=_WEIGHTED,
     ),
     "article_calm": LossPreset(
@@ -59,21 +59,9 @@ LOSS_PRESETS: Mapping[str, LossPreset] = {
             "smoothing": 0.95,
         },
     ),
-    "steep": LossPreset(
-        title="UWML, steep",
-        formula="as uwml without a floor, steeper at the end: pairs that stay wrong come to count little",
-        reference="this package; measured in docs/results.md",
-        settings={
-            **_WEIGHTED,
-            "center": 0.15,
-            "steepness_start": 2.0,
-            "steepness_end": 20.0,
-            "hard_floor": 0.0,
-        },
-    ),
     "noisy_pairs": LossPreset(
         title="UWML, noisy pairs",
-        formula="as uwml without a floor, the bell at margin 0.3 and steep from the first step on",
+        formula="as uwml, the bell at margin 0.3 and steep from the first step on",
         reference="this package; measured in docs/results.md",
         settings={
             **_WEIGHTED,

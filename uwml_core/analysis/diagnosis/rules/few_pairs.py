@@ -13,7 +13,9 @@ from uwml_core.analysis.text import percent
 from uwml_core.i18n import _, mark
 from uwml_core.weighting import UWMLConfig
 
-_CALM = ("steepness_start", "steepness_end", "hard_floor", "max_weight")
+# flatter than the defaults, and with a floor
+_CALM = UWMLConfig(steepness_end=12.0, hard_floor=0.3)
+_NAMES = ("steepness_start", "steepness_end", "hard_floor", "max_weight")
 
 
 def check(frames: Frames) -> list[Finding]:
@@ -24,8 +26,7 @@ def check(frames: Frames) -> list[Finding]:
     ess = measured(frames, "ess_share", lowest, tail(frames), "1")
     if not ess.value < ESS_LIMIT:
         return []
-    calm = UWMLConfig()
-    before = {name: current(frames, f"loss.{name}") for name in _CALM}
+    before = {name: current(frames, f"loss.{name}") for name in _NAMES}
     return [
         Finding(
             rule=FEW_PAIRS.name,
@@ -45,9 +46,9 @@ def check(frames: Frames) -> list[Finding]:
             numbers=(ess,),
             evidence=thinned(frames, shares, unit="1", limit=ESS_LIMIT, limit_name=_("limit")),
             changes=tuple(
-                Change(name=f"loss.{name}", value=getattr(calm, name), before=value)
+                Change(name=f"loss.{name}", value=getattr(_CALM, name), before=value)
                 for name, value in before.items()
-                if value is not None and value != getattr(calm, name)
+                if value is not None and value != getattr(_CALM, name)
             ),
             link=PageLink(page="weight_curve"),
         )
