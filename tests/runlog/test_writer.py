@@ -304,7 +304,7 @@ def test_columns_are_encoded_as_the_schema_says(tmp_path: Path) -> None:
         name = column.path_in_schema
         # nearly free, as the file is joined with others later
         assert column.compression == "LZ4"
-        assert column.is_stats_set == (group.num_rows > 0 and column.physical_type not in ("FLOAT", "DOUBLE"))
+        assert column.is_stats_set == (name in ("step", "epoch")), name
         assert column.has_dictionary_page == (name in PAIRS.dictionary), name
         assert ("BYTE_STREAM_SPLIT" in column.encodings) == (name in PAIRS.byte_stream_split), name
 

@@ -15,9 +15,10 @@ _SPARSE = 8
 
 
 class Groups(NamedTuple):
-    """Which of the groups of equal keys, in the order of the keys, each row is in; a row of each group."""
+    """Which group of equal keys, in the order of the keys, each row is in; of each group its rows and one."""
 
     of: NDArray[np.intp]
+    sizes: NDArray[np.intp]
     shown: NDArray[np.intp]
 
     @property
@@ -33,7 +34,7 @@ class Groups(NamedTuple):
     def rows(self, chosen: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
         """Rows in each group, or those of them that are chosen."""
         if chosen is None or chosen.all():
-            return np.bincount(self.of, minlength=self.number)
+            return self.sizes
         if not chosen.any():
             return np.zeros(self.number, np.int64)
         return np.bincount(self.of[chosen], minlength=self.number)
@@ -54,17 +55,20 @@ def grouped(keys: Sequence[NDArray[Any]]) -> Groups:
         ([1, 0, 1], [1, 2])
     """
     if not len(keys[0]):
-        return Groups(np.empty(0, np.intp), np.empty(0, np.intp))
+        return Groups(*(np.empty(0, np.intp) for _ in Groups._fields))
     key = as_one(keys)
     span = int(key.max()) + 1
     if span > _SPARSE * len(key):
-        _, shown, group = np.unique(key, return_index=True, return_inverse=True)
-        return Groups(group, shown)
+        _, shown, group, sizes = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
+        return Groups(group, sizes, shown)
     # a place for every key that there might be: many times faster than sorting
-    row = np.full(span, -1, np.intp)
+    sizes = np.bincount(key)
+    row = np.empty(span, np.intp)
     row[key] = np.arange(len(key))
-    there = row >= 0
-    return Groups((np.cumsum(there) - 1)[key], row[there])
+    there = sizes > 0
+    if there.all():
+        return Groups(key, sizes, row)
+    return Groups((np.cumsum(there) - 1)[key], sizes[there], row[there])
 
 
 def as_one(keys: Sequence[NDArray[Any]]) -> NDArray[np.int64]:

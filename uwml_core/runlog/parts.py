@@ -24,6 +24,9 @@ STEP_NAMED = frozenset({"steps", "pairs", "snapshots", "neighbors", "rollups/mar
 LASTING, BRIEF = "zstd", "lz4"
 """Compression of a file that stays, and of one that is joined with others soon."""
 
+# no more than what a page holds in bytes: to begin a page costs as much as some thousand rows
+_ROWS_PER_PAGE = 2**20
+
 _NAME = re.compile(r"part-(\d+)(?:r(\d+))?-(-?\d+)-(-?\d+)\.parquet")
 
 
@@ -96,11 +99,13 @@ def encoding(spec: Table, schema: pa.Schema, compression: str = LASTING) -> dict
     Floats get no statistics. They cost a fifth of the time, nobody skips rows by them, and as Parquet
     leaves NaN out of them a tool that trusts them may take a row group for free of NaN.
     """
+    bounds = [field.name for field in schema if not pa.types.is_floating(field.type)]
     return {
         "compression": compression,
         "use_dictionary": list(spec.dictionary) or False,
         "use_byte_stream_split": list(spec.byte_stream_split) or False,
-        "write_statistics": [field.name for field in schema if not pa.types.is_floating(field.type)] or False,
+        "write_statistics": (bounds if spec.bounds is None else list(spec.bounds)) or False,
+        "max_rows_per_page": _ROWS_PER_PAGE,
     }
 
 

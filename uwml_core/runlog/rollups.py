@@ -35,6 +35,7 @@ _NULLS = {"epoch": NO_EPOCH, "bin": _NOT_FINITE}
 
 Directions = tuple[str, str]
 Values = dict[str, NDArray[Any]]
+_Function = Callable[[NDArray[Any]], NDArray[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,28 +70,49 @@ class Rollup:
 def _bins(pairs: Values) -> NDArray[np.int64]:
     margin = pairs["margin"]
     finite = np.isfinite(margin)
-    place = np.floor((_or_zero(margin, finite) - LOWEST) * BINS_PER_COSINE)
+    place = (_or_zero(margin, finite) - LOWEST) * BINS_PER_COSINE
+    bins = np.clip(place, -1, BINS).astype(np.int64)
+    # that was towards zero; numpy's floor takes longer than all of this
+    bins[place < 0] = -1
     # the last bin holds its upper edge
-    place[margin == HIGHEST] = BINS - 1
-    np.clip(place, -1, BINS, out=place)
-    place[~finite] = _NOT_FINITE
-    return place.astype(np.int64)
+    bins[margin == HIGHEST] = BINS - 1
+    bins[~finite] = _NOT_FINITE
+    return bins
 
 
 def _count_margins(pairs: Values, groups: Groups) -> Values:
-    finite, loss = np.isfinite(pairs["margin"]), pairs["pair_loss"]
+    finite = np.isfinite(pairs["margin"])
     given = {name: np.isfinite(pairs[name]) for name in ("weight", "gradient_share", "pair_loss")}
-    counted = {
-        "weight_sum": (pairs["weight"], given["weight"]),
-        "weight_sq_sum": (pairs["weight"] ** 2, given["weight"]),
-        "gradient_share_sum": (pairs["gradient_share"], given["gradient_share"]),
-        "one_minus_p_sum": (-np.expm1(-_or_zero(loss, given["pair_loss"])), given["pair_loss"]),
+    counted: dict[str, tuple[str, _Function]] = {
+        "weight_sum": ("weight", _itself),
+        "weight_sq_sum": ("weight", np.square),
+        "gradient_share_sum": ("gradient_share", _itself),
+        "one_minus_p_sum": ("pair_loss", lambda loss: -np.expm1(-loss)),
     }
     return {
         "count": groups.rows(),
-        **{name: groups.total(_or_zero(values, finite & known)) for name, (values, known) in counted.items()},
+        **{
+            total: _total(groups, function, pairs[name], finite & given[name])
+            for total, (name, function) in counted.items()
+        },
         **{f"no_{name}_count": groups.rows(~known) for name, known in given.items()},
     }
+
+
+def _itself(values: NDArray[Any]) -> NDArray[Any]:
+    return values
+
+
+def _total(
+    groups: Groups,
+    function: _Function,
+    values: NDArray[Any],
+    chosen: NDArray[np.bool_],
+) -> NDArray[np.float64]:
+    """Sum in each group of a function of the chosen values, which is 0 at 0."""
+    if not chosen.any():
+        return np.zeros(groups.number)
+    return groups.total(function(_or_zero(values, chosen)))
 
 
 def _or_zero(values: NDArray[Any], chosen: NDArray[np.bool_], other: float = 0.0) -> NDArray[Any]:

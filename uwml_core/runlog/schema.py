@@ -48,6 +48,10 @@ _SPLIT = _col("split", pa.string(), "data split")
 _ITEM = _col("item_id", pa.int32(), "row of the data set")
 _LABEL = _col("label", pa.int32(), "what the item shows; equal labels are never negatives")
 
+# Of the tables that grow with every step the columns that say which rows a part of a file holds: everything
+# else has nearly all its values in each, and its bounds cost as much as the rows.
+_IN_ORDER = ("step", "epoch")
+
 STEPS = Table(
     name="steps",
     columns=(
@@ -81,6 +85,7 @@ STEPS = Table(
         _col("masked_false_negatives", pa.int64(), "negatives masked as false", "pairs"),
         _col("rank_count", pa.int32(), "processes that trained together", "ranks"),
     ),
+    bounds=_IN_ORDER,
 )
 
 _PAIR_FLOATS = (
@@ -108,6 +113,7 @@ PAIRS = Table(
     ),
     dictionary=("step", "epoch", "direction"),
     byte_stream_split=("item_id", "negative_item_id", *(column.name for column in _PAIR_FLOATS)),
+    bounds=_IN_ORDER,
 )
 
 EVALS = Table(

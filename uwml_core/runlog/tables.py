@@ -26,13 +26,16 @@ class Table:
     """One table: a folder of part files with these columns.
 
     ``dictionary`` and ``byte_stream_split`` are the columns that the writer encodes so; a column is in
-    one of them at most. ``rows_per_group`` is how many rows a reader takes at once; None leaves it to Arrow.
+    one of them at most. ``bounds`` are the columns whose least and largest value a file tells, for readers to
+    skip rows by; all but floats when None. ``rows_per_group`` is how many rows a reader takes at once; None
+    leaves it to Arrow.
     """
 
     name: str
     columns: tuple[Column, ...]
     dictionary: tuple[str, ...] = ()
     byte_stream_split: tuple[str, ...] = ()
+    bounds: tuple[str, ...] | None = None
     rows_per_group: int | None = None
 
     def schema(self, directions: tuple[str, str]) -> pa.Schema:

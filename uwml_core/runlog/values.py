@@ -15,6 +15,9 @@ from uwml_core.runlog import columns
 def number_column(table: pa.Table, name: str, dtype: Any, null: float = np.nan) -> NDArray[Any]:
     """A numeric column as an array, null replaced."""
     column = table[name]
+    if column.null_count == len(column):
+        # to replace null by null takes longer than all else
+        return np.full(len(column), null, dtype)
     if column.null_count:
         column = pc.fill_null(column, pa.scalar(null, column.type))
     values: NDArray[Any] = column.to_numpy().astype(dtype, copy=False)
@@ -25,13 +28,15 @@ def direction_codes(table: pa.Table, directions: tuple[str, str]) -> NDArray[np.
     """Position of each row's direction among the two; -1 for another one or null."""
     known = columns.texts(directions)
     codes = [_codes(chunk, known) for chunk in table["direction"].chunks]
-    return np.concatenate([np.empty(0, np.int64), *codes])
+    return codes[0] if len(codes) == 1 else np.concatenate([np.empty(0, np.int64), *codes])
 
 
 def _codes(chunk: pa.DictionaryArray, known: pa.Array) -> NDArray[np.int64]:
+    if chunk.dictionary.equals(known) and not chunk.indices.null_count:
+        codes: NDArray[np.int64] = chunk.indices.to_numpy().astype(np.int64)
+        return codes
     place = pc.fill_null(pc.index_in(chunk.dictionary, value_set=known), pa.scalar(-1, pa.int32()))
     names = np.append(place.to_numpy(), -1).astype(np.int64)
     # null is the last of the names
     indices = pc.fill_null(chunk.indices, pa.scalar(len(names) - 1, chunk.indices.type))
-    codes: NDArray[np.int64] = names[indices.to_numpy()]
-    return codes
+    return np.asarray(names[indices.to_numpy()])
