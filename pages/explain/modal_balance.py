@@ -20,7 +20,12 @@ def details(run: Run, balance: Balance, after: UWMLConfig, zoom: ui.StepZoom) ->
     with left:
         ui.balance_table(balance.summary)
         figure = figures.contributions_figure(
-            lines.frame, ui.current_theme(), directions=run.directions, unit=unit, height=320
+            lines.frame,
+            ui.current_theme(),
+            directions=run.directions,
+            unit=unit,
+            within=zoom.within,
+            height=320,
         )
         title, note = _("Contributions to the loss"), lines.note
         ui.card(title, figure, lines.frame, note, key="contributions", height=320, zoom=zoom)
@@ -33,7 +38,7 @@ def body(run: Run) -> None:
     if lag.first_step is None:
         ui.missing_gaps(run)
         return
-    top, zoom = st.container(), ui.step_zoom(run)
+    top, zoom = st.container(), ui.step_zoom(run, ui.balance_steps(run))
     left, right = st.columns([5, 3], gap="small")
     with right, st.container(border=True, key="card-controls"):
         before, after = ui.balance_controls(ui.loss_in_use(run), run.run_id)
@@ -47,7 +52,7 @@ def body(run: Run) -> None:
         figure = figures.balance_figure(
             lines.frame, balance.updates, theme, directions=directions, height=430,
             bands=ui.kept(run, "bands", phase_bands, ui.balance_steps(run)), since=lag_mark(lag),
-            pinned=ui.step_notes(run),
+            pinned=ui.step_notes(run), within=zoom.within,
         )  # fmt: skip
         notes = (
             _("Open-loop replay: other weights would have led to other gaps, which no replay can know"),

@@ -24,7 +24,7 @@ def body(run: Run) -> None:
     ui.headline(ui.kept(run, "headline", training_headline, steps, evals, directions, summary=summary))
     ui.training_numbers(summary, directions, unit_of_loss)
 
-    zoom, bands = ui.step_zoom(run), ui.kept(run, "bands", analysis.phase_bands, steps)
+    zoom, bands = ui.step_zoom(run, steps), ui.kept(run, "bands", analysis.phase_bands, steps)
     marks = ui.kept(run, "marks", analysis.event_marks, ui.events(run))
     left, right = st.columns([3, 2], gap="small")
     with left:
@@ -33,7 +33,8 @@ def body(run: Run) -> None:
         lines, pinned = ui.kept(run, "lines", analysis.reference_lines, loss, steps), ui.step_notes(run)
         figure = ui.kept(
             run, ("loss figure", zoom.text, pinned.to_json()), figures.loss_figure, view.frame, bands, marks,
-            lines, theme, directions=directions, smooth=smooth.frame, pinned=pinned, height=340,
+            lines, theme, directions=directions, smooth=smooth.frame, pinned=pinned, within=zoom.within,
+            height=340,
         )  # fmt: skip
         title = _("Loss and its parts")
         ui.card(title, figure, view.frame, view.note, key="loss", unit=unit_of_loss, height=340, zoom=zoom)
@@ -52,7 +53,8 @@ def body(run: Run) -> None:
             view = ui.step_series(run, steps, quantity, zoom)
             figure = ui.kept(
                 run, (f"{quantity} figure", zoom.text), figures.line_figure, view.frame, title="", unit="",
-                theme=theme, directions=directions, bands=bands, marks=marks, height=190,
+                theme=theme, directions=directions, bands=bands, marks=marks, within=zoom.within,
+                height=190,
             )  # fmt: skip
             ui.card(title, figure, view.frame, view.note, key=quantity, unit=unit, height=190, zoom=zoom)
 

@@ -154,3 +154,26 @@ def test_loss_is_said_in_its_unit(
     assert title
     assert (f">{unit}</small>" in title[1]) == bool(unit)
     assert unit == "nat" or not re.search(r"\bnat\b", opened.text)
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown", "told"),
+    [
+        ("3..9", "3..9", "Zoomed into steps 3 to 9"),
+        ("3..900", "3..11", "Zoomed into steps 3 to 11"),
+        ("-5.5..4", "0..4", "Zoomed into steps 0 to 4"),
+        ("100..900", "", "This run has none of steps 100 to 900: all of its steps are shown."),
+        ("12..900", "", "This run has none of steps 12 to 900"),
+        ("9..3", "", ""),
+    ],
+)
+def test_a_range_in_the_address_shows_the_steps_that_there_are(
+    open_page: Callable[..., Any], tmp_path: Path, asked: str, shown: str, told: str
+) -> None:
+    make_run(tmp_path, steps=12, epochs=3)
+    opened = open_page(TRAINING, tmp_path, steps=asked)
+    assert not opened.failures
+    assert told in opened.text
+    assert opened.app.query_params.get("steps", "") == shown
+    assert ("Zoomed into" in opened.text) == bool(shown)
+    assert all(len(trace["x"]["bdata"]) for trace in opened.charts()["Gradient norm"]["data"])

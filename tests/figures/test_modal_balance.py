@@ -147,6 +147,16 @@ def test_one_step_is_a_point(look):
     assert figure.layout.xaxis2.range == (-0.5, 0.5)
 
 
+def test_zoomed_lines_are_named_with_the_last_values_that_are_seen(look):
+    shown = balance()
+    figure = draw(look, shown, within=(2.0, 5.5))
+    rows = shown.lines.frame.query("line == 'after' and step == 5 and quantity in ('gap', 'weight')")
+    digits = {"gap": 3, "weight": 2}
+    expected = {f"{row.direction} {row.value:.{digits[row.quantity]}f}" for row in rows.itertuples()}
+    assert len(expected) == 4
+    assert expected < {a.text for a in figure.layout.annotations}
+
+
 def test_nothing_logged_is_said(look):
     shown = balance(n=0)
     assert draw(look, shown).layout.annotations[0].text == "Nothing logged yet"

@@ -30,6 +30,13 @@ def test_each_line_is_named_with_its_last_value_at_its_end(series, look):
     assert labels["i2t 1.5"].font.color == look.first
 
 
+def test_a_zoomed_line_is_named_with_the_last_value_that_is_seen(series, look):
+    frame = series({None: [9.0, 3.0, np.nan, 2.0], "i2t": [1.0, 1.5, 1.6, 4.0], "t2i": [np.nan] * 3 + [5.0]})
+    figure = loss_figure(frame, None, None, None, look, directions=DIRECTIONS, within=(0.5, 2.5))
+    # t2i has no value there
+    assert {a.text: a.y for a in figure.layout.annotations} == {"total 3.0": 3.0, "i2t 1.6": 1.6}
+
+
 def test_numbers_of_a_small_unitless_rate_carry_no_prefix(series, look):
     frame = series({None: [8e-4, 4e-4, 3.03e-8]})
     figure = line_figure(frame, title="", unit="", theme=look, directions=DIRECTIONS)
@@ -43,6 +50,7 @@ def test_thousands_are_abbreviated(series, look):
         series({None: [90.0, 18285.7]}), title="", unit="", theme=look, directions=DIRECTIONS
     )
     assert figure.layout.yaxis.exponentformat == "SI"
+    assert figure.layout.yaxis.separatethousands
 
 
 def test_hover_says_value_step_epoch_and_n(series, look, drawn):

@@ -142,6 +142,25 @@ def end_labels(
         )
 
 
+def last_value(steps: Any, values: Any, within: tuple[float, float] | None = None) -> float:
+    """The last finite value of those that a chart shows, NaN where it shows none.
+
+    Args:
+        steps: ascending, ``[n]``.
+        values: one per step.
+        within: first and last step that the chart shows; None for all of them.
+
+    Example:
+        >>> last_value([0, 1, 2], [5.0, 6.0, 7.0]), last_value([0, 1, 2], [5.0, 6.0, 7.0], (0.0, 1.5))
+        (7.0, 6.0)
+    """
+    steps, values = np.asarray(steps), np.asarray(values, dtype=np.float64)
+    shown = np.isfinite(values)
+    if within is not None:
+        shown &= (steps >= within[0]) & (steps <= within[1])
+    return float(values[shown][-1]) if shown.any() else math.nan
+
+
 def finite_span(*values: np.ndarray) -> tuple[float, float]:
     """Smallest and largest finite value, (0, 1) where there is none."""
     joined = np.concatenate([np.empty(0), *[np.asarray(v, dtype=np.float64) for v in values]])
@@ -189,7 +208,7 @@ def fit_axes(figure: go.Figure, steps: np.ndarray, span: tuple[float, float]) ->
         room = 0.2 * abs(low) or 1.0
         figure.update_layout(yaxis={"range": [low - room, low + room]})
     if max(abs(low), abs(high)) >= 1000:
-        figure.update_layout(yaxis={"exponentformat": "SI"})
+        figure.update_layout(yaxis={"exponentformat": "SI", "separatethousands": True})
 
 
 def say_empty(figure: go.Figure, theme: Theme, text: str | None = None) -> go.Figure:

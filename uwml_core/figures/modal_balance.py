@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from uwml_core.analysis.text import fixed
 from uwml_core.figures.draft import Draft
-from uwml_core.figures.frame import finite_span, floats, say_empty
+from uwml_core.figures.frame import finite_span, floats, last_value, say_empty
 from uwml_core.figures.overlays import add_broken, add_notes, add_phases
 from uwml_core.figures.step_panels import Panel, fit_panel, fit_steps, step_panels
 from uwml_core.figures.theme import Theme, fade
@@ -32,6 +32,7 @@ def balance_figure(
     bands: pd.DataFrame | None = None,
     since: tuple[int, str] | None = None,
     pinned: pd.DataFrame | None = None,
+    within: tuple[float, float] | None = None,
     height: int = 460,
 ) -> go.Figure:
     """Gaps over weights: the tried controller solid, the one in use as a dashed ghost where it differs.
@@ -44,6 +45,7 @@ def balance_figure(
         bands: ``[phase, first_step, last_step]``.
         since: step and name of a moment to mark in both panels.
         pinned: notes, ``[step, text, count]``.
+        within: first and last step that the page shows, whose last values are named; None for all.
         height: pixels.
     """
     if lines.empty:
@@ -55,9 +57,9 @@ def balance_figure(
     figure, (top, bottom) = step_panels(theme, titles, height=height)
     add_phases(figure, bands, theme)
     gaps, weights = (lines[lines["quantity"] == quantity] for quantity in ("gap", "weight"))
-    ends = _add_lines(figure, top, gaps, theme, directions, decimals=3)
+    ends = _add_lines(figure, top, gaps, theme, directions, decimals=3, within=within)
     fit_panel(figure, top, finite_span(gaps["value"].to_numpy()), ends)
-    ends = _add_lines(figure, bottom, weights, theme, directions, decimals=2)
+    ends = _add_lines(figure, bottom, weights, theme, directions, decimals=2, within=within)
     fit_panel(figure, bottom, finite_span(weights["value"].to_numpy(), np.array(_LEAST_WEIGHTS)), ends)
     add_broken(figure, gaps[gaps["line"] == "raw"], theme, xaxis=top.x, yaxis=top.edge)
     _add_level(figure, bottom, 0.5, theme)
@@ -70,7 +72,13 @@ def balance_figure(
 
 
 def contributions_figure(
-    lines: pd.DataFrame, theme: Theme, *, directions: tuple[str, str], unit: str = "", height: int = 300
+    lines: pd.DataFrame,
+    theme: Theme,
+    *,
+    directions: tuple[str, str],
+    unit: str = "",
+    within: tuple[float, float] | None = None,
+    height: int = 300,
 ) -> go.Figure:
     """What each direction adds to the loss, and as its share.
 
@@ -79,6 +87,7 @@ def contributions_figure(
         theme: colours.
         directions: the run's directions.
         unit: of the loss; may be empty.
+        within: as for ``balance_figure``.
         height: pixels.
     """
     if lines.empty:
@@ -87,9 +96,9 @@ def contributions_figure(
     titles = [(_("Weight × loss"), below), (_("Share of the loss"), "%")]
     figure, (top, bottom) = step_panels(theme, titles, height=height)
     added, share = (lines[lines["quantity"] == quantity] for quantity in ("contribution", "share"))
-    ends = _add_lines(figure, top, added, theme, directions, decimals=3)
+    ends = _add_lines(figure, top, added, theme, directions, decimals=3, within=within)
     fit_panel(figure, top, finite_span(added["value"].to_numpy()), ends)
-    ends = _add_lines(figure, bottom, share, theme, directions, decimals=1)
+    ends = _add_lines(figure, bottom, share, theme, directions, decimals=1, within=within)
     fit_panel(figure, bottom, finite_span(share["value"].to_numpy(), np.array(_LEAST_SHARES)), ends)
     _add_level(figure, bottom, 50.0, theme)
     fit_steps(figure, lines["step"].to_numpy())
@@ -109,6 +118,7 @@ def _add_lines(
     directions: tuple[str, str],
     *,
     decimals: int,
+    within: tuple[float, float] | None,
 ) -> list[tuple[str, float, str]]:
     groups = dict(list(rows[np.isfinite(rows["value"])].groupby(["line", "direction"], observed=True)))
     ends = []
@@ -120,7 +130,7 @@ def _add_lines(
             color = theme.direction(direction, directions)
             figure.add_trace(_trace(mine, line, direction, color, panel))
             if line == "after":
-                last = float(mine["value"].iloc[-1])
+                last = last_value(mine["step"], mine["value"], within)
                 ends.append((f"{direction} {fixed(last, decimals)}", last, color))
     return ends
 

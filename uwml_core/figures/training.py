@@ -14,6 +14,7 @@ from uwml_core.figures.frame import (
     finite_span,
     fit_axes,
     floats,
+    last_value,
     panel_title,
     say_empty,
     short_numbers,
@@ -46,6 +47,7 @@ def line_figure(
     marks: pd.DataFrame | None = None,
     references: pd.DataFrame | None = None,
     pinned: pd.DataFrame | None = None,
+    within: tuple[float, float] | None = None,
     height: int = 220,
 ) -> go.Figure:
     """A quantity over steps, a line per direction, named and valued at its end.
@@ -61,6 +63,7 @@ def line_figure(
         marks: ``[step, kind, level, message, count]``.
         references: ``[name, value, why]``.
         pinned: notes, ``[step, text, count]``.
+        within: first and last step that the page shows, whose last values are named; None for all.
         height: pixels.
 
     Returns:
@@ -76,14 +79,14 @@ def line_figure(
     if smooth is not None:
         _add_lines(figure, series, theme, directions, width=1.0, opacity=0.28)
     front = series if smooth is None else smooth
-    ends = _add_lines(figure, front, theme, directions, width=1.8, opacity=1.0)
+    _add_lines(figure, front, theme, directions, width=1.8, opacity=1.0)
     add_broken(figure, series, theme)
     add_events(figure, marks, theme)
     add_notes(figure, pinned, theme)
     levels = np.empty(0) if references is None else references["value"].to_numpy(dtype=np.float64)
     span = finite_span(series["value"].to_numpy(), levels)
     fit_axes(figure, series["step"].to_numpy(), span)
-    end_labels(figure, ends, span)
+    end_labels(figure, _ends(front, theme, directions, within), span)
     return figure.figure()
 
 
@@ -95,8 +98,7 @@ def _add_lines(
     *,
     width: float,
     opacity: float,
-) -> list[tuple[str, float, str]]:
-    ends = []
+) -> None:
     value = series["value"].to_numpy(dtype=np.float64)
     codes = series["direction"].cat.codes.to_numpy()
     for code in np.unique(codes)[::-1]:
@@ -118,12 +120,23 @@ def _add_lines(
                 "hovertemplate": _hover(series, name),
             }
         )
-        ends.append((name or _("total"), float(value[rows[-1]]), color))
+
+
+def _ends(
+    series: pd.DataFrame, theme: Theme, directions: tuple[str, str], within: tuple[float, float] | None
+) -> list[tuple[str, float, str]]:
+    ends = []
+    for code in np.unique(series["direction"].cat.codes.to_numpy())[::-1]:
+        rows = series[series["direction"].cat.codes == code]
+        last = last_value(rows["step"], rows["value"], within)
+        if np.isfinite(last):
+            name = None if code < 0 else str(rows["direction"].cat.categories[code])
+            ends.append((name, last, theme.direction(name, directions)))
     numbers = short_numbers([last for _name, last, _color in ends])
-    if len(np.unique(codes)) == 1:
-        return [(number, last, color) for number, (_name, last, color) in zip(numbers, ends, strict=True)]
+    alone = series["direction"].cat.codes.nunique() == 1
     return [
-        (f"{name} {number}", last, color) for number, (name, last, color) in zip(numbers, ends, strict=True)
+        (number if alone else f"{name or _('total')} {number}", last, color)
+        for number, (name, last, color) in zip(numbers, ends, strict=True)
     ]
 
 
@@ -147,6 +160,7 @@ def loss_figure(
     directions: tuple[str, str],
     smooth: pd.DataFrame | None = None,
     pinned: pd.DataFrame | None = None,
+    within: tuple[float, float] | None = None,
     height: int = 360,
 ) -> go.Figure:
     """Loss and its parts over steps; arguments as for ``line_figure``."""
@@ -161,6 +175,7 @@ def loss_figure(
         marks=marks,
         references=references,
         pinned=pinned,
+        within=within,
         height=height,
     )
 

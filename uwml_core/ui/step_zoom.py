@@ -15,10 +15,10 @@ from uwml_core.analysis.training import series_view, zoomed_view
 from uwml_core.i18n import _
 from uwml_core.runlog.reader import Run
 from uwml_core.ui.kept import kept
-from uwml_core.ui.text import element
+from uwml_core.ui.text import element, note
 
 STEPS = "steps"
-_SHOWN, _SEEN = "_steps_shown", "_steps_in_address"
+_SHOWN, _SEEN, _MISSED = "_steps_shown", "_steps_in_address", "_steps_missed"
 _NUMBER = r"(-?\d{1,15}(?:\.\d{1,6})?)"
 _RANGE = re.compile(rf"{_NUMBER}\.\.{_NUMBER}")
 
@@ -55,25 +55,51 @@ def parse_steps(text: str) -> tuple[float, float] | None:
     return (first, last) if math.isfinite(last - first) and first < last else None
 
 
-def step_zoom(run: Run) -> StepZoom:
-    """Take the range from the address or the last zoom, say which it is and offer to leave it."""
+def within_steps(text: str, logged: pd.Series) -> str:
+    """A range without what lies before the first and after the last logged step; empty if nothing is left.
+
+    Example:
+        >>> within_steps("400..900", pd.Series([0, 500])), within_steps("400..900", pd.Series([0, 300]))
+        ('400..500', '')
+    """
+    within = parse_steps(text)
+    if within is None or logged.empty:
+        return text
+    first, last = max(within[0], float(logged.iloc[0])), min(within[1], float(logged.iloc[-1]))
+    if (first, last) == within:
+        return text
+    return f"{first:.15g}..{last:.15g}" if first < last else ""
+
+
+def step_zoom(run: Run, steps: pd.DataFrame) -> StepZoom:
+    """Take the range from the address or the last zoom, say which it is and offer to leave it.
+
+    Args:
+        run: the run.
+        steps: its steps; what an address asks for beyond them is not shown.
+    """
     state, asked = st.session_state, st.query_params.get(STEPS, "")
     run_id, text = state.get(_SHOWN, (run.run_id, ""))
     if asked and asked != state.get(_SEEN):
-        text = asked if parse_steps(asked) else ""
+        known = asked if parse_steps(asked) else ""
+        text = within_steps(known, steps["step"])
+        state[_MISSED] = "" if text else known
     elif run_id != run.run_id:
-        text = ""
+        text = state[_MISSED] = ""
 
     def choose(wanted: str) -> None:
-        state[_SHOWN] = run.run_id, wanted if parse_steps(wanted) else ""
+        state[_SHOWN], state[_MISSED] = (run.run_id, wanted if parse_steps(wanted) else ""), ""
 
-    choose(text)
+    state[_SHOWN] = run.run_id, text
     _publish(text)
     found = StepZoom(text=text, choose=choose)
     # always there: what comes and goes would mount the charts below it anew
     with st.container(key="step-zoom", gap=None):
         if found.within is not None:
             _say(found, found.within)
+        elif missed := parse_steps(state.get(_MISSED, "")):
+            text = _("This run has none of {steps}: all of its steps are shown.")
+            note(text.format(steps=steps_text(missed)))
     return found
 
 
