@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from typing import Any
 
@@ -50,8 +51,9 @@ def test_every_kind_of_values_is_told_as_by_plotly(values: Any) -> None:
     layout = {
         "xaxis": {"range": np.array([0.0, 1.0]), "tickvals": values},
         "shapes": [{"x0": np.float32(0.5)}],
+        "template": theme("light").template,
     }
-    drawn, plain = (kind(data=data, layout=layout, _validate=False) for kind in (Drawing, go.Figure))
+    drawn, plain = Drawing(data, layout), go.Figure(data, layout, _validate=False)
     assert json.loads(drawn.to_json(validate=False)) == json.loads(plain.to_json(validate=False))
 
 
@@ -64,3 +66,16 @@ def test_a_drawing_that_was_changed_tells_the_change() -> None:
     assert json.loads(drawn.to_json(validate=False))["layout"]["height"] == 300
     assert json.loads(before)["layout"]["height"] == 200
     assert drawn.data[0].y.tolist() == [0, 1, 2]
+
+
+def test_a_drawing_can_be_looked_into_copied_and_asked_for_what_is_not_there() -> None:
+    figure = Draft(theme("light"), height=200)
+    figure.add_trace({"type": "scatter", "y": np.arange(3)})
+    drawn = figure.figure()
+    again = copy.deepcopy(drawn)
+    assert isinstance(again, Drawing)
+    assert json.loads(again.to_json(validate=False)) == json.loads(drawn.to_json(validate=False))
+    assert drawn.layout.height == 200
+    for known in (drawn, figure.figure()):
+        with pytest.raises(AttributeError, match="no_such_thing"):
+            known.no_such_thing  # noqa: B018

@@ -90,7 +90,7 @@ class Draft:
     def figure(self) -> go.Figure:
         """The finished figure."""
         # the tests check every field; to check them again here takes ten times as long as the rest
-        return Drawing(data=self.data, layout=self.layout, _validate=False)
+        return Drawing(self.data, self.layout)
 
 
 def axis_number(panel: int) -> str:

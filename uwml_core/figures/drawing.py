@@ -19,12 +19,36 @@ _LEFT = frozenset({"geojson", "layer", "layers", "range"})
 class Drawing(go.Figure):  # type: ignore[misc]  # plotly tells no types
     """A Figure of plain dictionaries and NumPy arrays; its JSON is that of a Figure, in a third of the time.
 
-    Every chart of a page is encoded whenever the page is drawn, and Plotly would copy all of it for that.
+    Every chart of a page is encoded whenever the page is drawn, and Plotly would copy all of it for that,
+    and when it is made, too: it becomes Plotly's own figure only when somebody looks into it or changes it.
+
+    Args:
+        data: traces, as for a Figure; nothing is checked.
+        layout: layout, as for a Figure, its template included.
     """
+
+    def __init__(self, data: Any = None, layout: Any = None) -> None:
+        self.__dict__["_given"] = (data or [], layout or {})
+
+    def __getattr__(self, name: str) -> Any:
+        """Become Plotly's figure; only what a drawing does not have yet is asked for here."""
+        given = self.__dict__.pop("_given", None)
+        if given is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        super().__init__(*given, _validate=False)
+        return getattr(self, name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies are made of what this drawing was made of."""
+        return type(self), self._parts()
 
     def to_dict(self) -> dict[str, Any]:
         """Data and layout as they go to the browser; they share their contents with the figure."""
-        return {"data": _encoded(self._data), "layout": _encoded(self._layout)}
+        data, layout = self._parts()
+        return {"data": _encoded(data), "layout": _encoded(layout)}
+
+    def _parts(self) -> tuple[Any, Any]:
+        return self.__dict__.get("_given") or (self._data, self._layout)
 
 
 def _encoded(value: Any) -> Any:

@@ -15,6 +15,7 @@ from uwml_core.i18n import _, language
 from uwml_core.runlog.reader import Run
 from uwml_core.ui.card import card
 from uwml_core.ui.map_read import snapshots_version
+from uwml_core.ui.shared import shared
 from uwml_core.ui.text import element, guide_formulas, note
 
 HEIGHT = 460
@@ -53,7 +54,7 @@ def gap_card(
     guide_formulas(_formulas())
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@shared
 def _figure(
     measured: Hashable,
     step: int,
