@@ -100,6 +100,11 @@ def test_headline_of_nothing_but_nan_has_no_trend():
     assert text == ("The loss is not finite at the newest step (100 of 100 steps). No evaluation on val yet.")
 
 
+def test_headline_of_a_single_broken_step_counts_one_step():
+    text = training_headline(steps([np.nan]), NO_EVALS, DIRECTIONS)
+    assert text.startswith("The loss is not finite at the newest step (1 of 1 step).")
+
+
 def test_headline_with_one_direction_evaluated_names_only_that():
     evals = recall((9, "t2i", "R@1", 5.0, 3))
     assert training_headline(steps([1.0]), evals, DIRECTIONS).endswith("Best val R@1: 5.0 % t2i (n = 3).")

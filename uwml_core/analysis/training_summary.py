@@ -147,7 +147,11 @@ def training_headline(
 
 def _broken(summary: TrainingSummary, total: int) -> str:
     if not np.isfinite(summary.last_loss):
-        text = _("The loss is not finite at the newest step ({count} of {total} steps).")
+        text = ngettext(
+            "The loss is not finite at the newest step ({count} of {total} step).",
+            "The loss is not finite at the newest step ({count} of {total} steps).",
+            total,
+        )
     else:
         text = _("The loss was not finite at {count} of {total} steps, last at step {step}.")
     return text.format(

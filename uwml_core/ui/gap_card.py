@@ -11,7 +11,7 @@ from uwml_core.analysis.gap_intervals import DRAWS
 from uwml_core.analysis.hubness import NEIGHBORS
 from uwml_core.figures.gap_measures import gap_measures_figure
 from uwml_core.figures.theme import Theme
-from uwml_core.i18n import _, language
+from uwml_core.i18n import _, language, ngettext
 from uwml_core.runlog.reader import Run
 from uwml_core.ui.card import card
 from uwml_core.ui.map_read import snapshots_version
@@ -100,9 +100,13 @@ def _counts(gaps: pd.DataFrame) -> str:
     n = gaps.groupby("measure")["n"].max()
     if "alignment" not in n:
         return ""
-    return _(
-        "n = {n} items, of uniformity, hubness and cosine {sampled} of them · shaded: 95 % interval"
-    ).format(n=f"{int(n['alignment']):,}", sampled=f"{int(n['uniformity']):,}")
+    items = int(n["alignment"])
+    text = ngettext(
+        "n = {n} item, of uniformity, hubness and cosine {sampled} of them · shaded: 95 % interval",
+        "n = {n} items, of uniformity, hubness and cosine {sampled} of them · shaded: 95 % interval",
+        items,
+    )
+    return text.format(n=f"{items:,}", sampled=f"{int(n['uniformity']):,}")
 
 
 def _still(gaps: pd.DataFrame, rest: int) -> str:

@@ -13,7 +13,7 @@ from uwml_core.analysis.text import modality_name
 from uwml_core.figures.embedding_map import embedding_map_figure
 from uwml_core.figures.map_colors import class_colors
 from uwml_core.figures.theme import Theme
-from uwml_core.i18n import _
+from uwml_core.i18n import _, ngettext
 from uwml_core.report.numbers import quality_note
 from uwml_core.ui.card import card
 from uwml_core.ui.layout_choice import MapLayout
@@ -81,7 +81,7 @@ def _told(quality: ProjectionQuality | None) -> str:
 
 
 def _counts(shown: ColoredPoints) -> str:
-    text = _("{n} of {total} points")
+    text = ngettext("{n} of {total} point", "{n} of {total} points", shown.total)
     return text.format(n=f"{len(shown.points):,}", total=f"{shown.total:,}")
 
 

@@ -133,7 +133,8 @@ def _search(run: Run, of_points: pd.Series) -> NDArray[np.int64]:
     on_map = np.unique(of_points.to_numpy(np.int64))
     items = texts_of(run)
     found = np.intersect1d(items_saying(items, text), on_map)
-    note(_("{n} of {total} items match").format(n=f"{len(found):,}", total=f"{len(on_map):,}"))
+    text = ngettext("{n} of {total} item matches", "{n} of {total} items match", len(on_map))
+    note(text.format(n=f"{len(found):,}", total=f"{len(on_map):,}"))
     if len(found):
         listed = found[:_MOST_LISTED]
         captions = dict(zip(listed.tolist(), describe_items(listed, items)["caption"], strict=True))

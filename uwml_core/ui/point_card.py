@@ -11,7 +11,7 @@ import streamlit as st
 
 from uwml_core.analysis.map_points import first_caption
 from uwml_core.analysis.text import fixed, modality_name
-from uwml_core.i18n import _
+from uwml_core.i18n import _, ngettext
 from uwml_core.runlog.reader import Run
 from uwml_core.ui.hard_read import pictured
 from uwml_core.ui.text import element, note, section
@@ -81,8 +81,9 @@ def _item(item_id: int, strength: pd.DataFrame, known: pd.DataFrame | None) -> s
     captions = row.get("captions")
     texts = [] if captions is None else [str(text) for text in captions]
     lines = [f'<p class="uw-caption" dir="auto">{html.escape(text)}</p>' for text in texts[:3]]
-    if len(texts) > 3:
-        lines.append(element("p", _("and {n} more captions").format(n=len(texts) - 3), "uw-note"))
+    if more := max(0, len(texts) - 3):
+        text = ngettext("and {n} more caption", "and {n} more captions", more).format(n=more)
+        lines.append(element("p", text, "uw-note"))
     facts = [str(row[name]) for name in ("group", "split") if isinstance(row.get(name), str) and row[name]]
     lines.append(element("p", " · ".join(facts), "uw-note"))
     for point in strength.to_dict("records"):

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from uwml_core.analysis.columns import direction_codes, numbers
 from uwml_core.analysis.text import fixed, percent
-from uwml_core.i18n import _
+from uwml_core.i18n import _, ngettext
 
 FEWEST_ENCOUNTERS = 3
 # A model that gets less than half of its pairs right cannot tell a wrong pair from a hard one.
@@ -92,20 +92,26 @@ def wrong_pairs_headline(
     totals = totals[totals["encounters"] >= fewest]
     if totals.empty:
         return _("Too little data yet: no item has met negatives {needed} times.").format(needed=fewest)
-    typical = float((totals["below"] / totals["encounters"]).median())
+    typical, n = float((totals["below"] / totals["encounters"]).median()), totals["item_id"].nunique()
     if typical >= TYPICAL_LIMIT:
-        text = _(
+        text = ngettext(
+            "{found} of {n} item was always below its negatives, but the model is too weak to tell: the "
+            "typical item is below in {typical} of its encounters.",
             "{found} of {n} items were always below their negatives, but the model is too weak to tell: the "
-            "typical item is below in {typical} of its encounters."
+            "typical item is below in {typical} of its encounters.",
+            n,
         )
     else:
-        text = _(
+        text = ngettext(
+            "{found} of {n} item was below its negatives at every encounter; the typical item in "
+            "{typical} of its encounters.",
             "{found} of {n} items were below their negatives at every encounter; the typical item in "
-            "{typical} of its encounters."
+            "{typical} of its encounters.",
+            n,
         )
     return text.format(
         found=f"{found['item_id'].nunique():,}",
-        n=f"{totals['item_id'].nunique():,}",
+        n=f"{n:,}",
         typical=percent(typical),
     )
 
@@ -171,9 +177,12 @@ def statistics_headline(statistics: ItemStatistics, fewest: int = FEWEST_ENCOUNT
     """One sentence: how many items lie below their negatives throughout, and where the typical one lies."""
     if not statistics.items:
         return _("Too little data yet: no item has met negatives {needed} times.").format(needed=fewest)
-    text = _(
+    text = ngettext(
+        "{found} of {n} item lay below its negatives on average in every ten epochs; the typical mean "
+        "margin is {margin}.",
         "{found} of {n} items lay below their negatives on average in every ten epochs; the typical mean "
-        "margin is {margin}."
+        "margin is {margin}.",
+        statistics.items,
     )
     return text.format(
         found=f"{len(statistics.below):,}", n=f"{statistics.items:,}", margin=fixed(statistics.typical, 3)

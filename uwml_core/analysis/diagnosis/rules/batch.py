@@ -14,7 +14,7 @@ from uwml_core.analysis.diagnosis.registry import NotApplicable, Rule
 from uwml_core.analysis.diagnosis.series import measured, tail, thinned
 from uwml_core.analysis.diagnosis.thresholds import BATCH_SHARE, NO_NEGATIVE_LIMIT
 from uwml_core.analysis.text import fixed, percent
-from uwml_core.i18n import _, mark
+from uwml_core.i18n import _, mark, ngettext
 
 # What other programs call the pairs of one step, and what multiplies them.
 _SIZES = ("effective_batch_size", "global_batch_size", "per_device_train_batch_size", "batch_size")
@@ -90,9 +90,11 @@ def check_none(frames: Frames) -> list[Finding]:
             rule=NO_NEGATIVES.name,
             severity="warning",
             confidence=confidence(value, NO_NEGATIVE_LIMIT, 10 * NO_NEGATIVE_LIMIT),
-            title=_("{share} of the anchors of {n} steps have no negative and teach nothing.").format(
-                share=percent(value, 1), n=f"{len(step):,}"
-            ),
+            title=ngettext(
+                "{share} of the anchors of {n} step have no negative and teach nothing.",
+                "{share} of the anchors of {n} steps have no negative and teach nothing.",
+                len(step),
+            ).format(share=percent(value, 1), n=f"{len(step):,}"),
             cause=_("Batches of one label, or of one pair: a last batch that is smaller than the others."),
             advice=_("Mix the labels within a batch, make batches larger, drop the last one."),
             numbers=(
