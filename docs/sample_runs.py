@@ -35,7 +35,8 @@ MERGED = ("steps", "pairs", "evals", "ranks", "events")
 METHODS = ("pca", "umap")
 
 COMMON = ("train.epochs=6", "train.seed=0", "model.dim=32", "train.snapshot_items=150")
-PICTURES = ("data.path=emoji_pairs", "data.only=source=noto")
+# wrong pairs on purpose: InfoNCE learns them, the weighting leaves them
+PICTURES = ("data.path=emoji_pairs", "data.only=source=noto", "data.swapped=0.4")
 CLIPS = ("data.path=animated_emoji_pairs",)
 # Preset and data of each run; the last one is the newest, which the app shows first.
 RUNS = {

@@ -34,12 +34,16 @@ class Case:
     warmup: str | None = None
     longer: int = 1
 
-    def configuration(self, modality: str, noise: float, encoder: str = "frozen") -> Configuration:
+    def configuration(
+        self, modality: str, noise: float, encoder: str = "frozen", purpose: str = "test"
+    ) -> Configuration:
         """The case on some data."""
         settings = dict(self.settings)
         if self.longer > 1:
             settings["train.epochs"] = self.longer * TRAINING[modality]["train.epochs"]
-        return configuration(self.method, modality, noise, settings, encoder=encoder, warmup=self.warmup)
+        return configuration(
+            self.method, modality, noise, settings, encoder=encoder, purpose=purpose, warmup=self.warmup
+        )
 
 
 def _changed(title: str, **fields: object) -> Case:
@@ -69,6 +73,14 @@ ABLATION = (ALL, NO_DIRECTION, NO_STAGE, PAIR, DIRECTION, ADDED, NONE)
 # InfoNCE, both defaults and the preset for wrong pairs
 CHOICES = (NONE, *CANDIDATES[:2], CANDIDATES[3])
 LONG = tuple(replace(case, longer=5) for case in CHOICES)
+# Weightings among which the validation split chooses: how steep in the beginning, and where the center is.
+SCREENED = tuple(
+    Case(title=f"center {center:g}, {start:g} to {end:g}", settings=weighted(center, start, end))
+    for center, start, end in (
+        *((0.15, 2.0, 20.0), (0.15, 8.0, 20.0), (0.15, 12.0, 12.0), (0.15, 20.0, 20.0)),
+        *((0.2, 8.0, 12.0), (0.2, 12.0, 20.0), (0.3, 6.0, 6.0), (0.3, 8.0, 12.0), (0.3, 12.0, 12.0)),
+    )
+)
 SENSITIVITY = (
     *(_changed(f"center {value}", center=value) for value in (0.0, 0.15, 0.45)),
     *(_changed(f"floor {value}", hard_floor=value) for value in (0.1, 0.3)),

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from uwml_core.data import PairDataset, open_data
+from uwml_core.data import PairDataset, open_data, swap_captions
 from uwml_core.data.features import FeatureRows
 from uwml_core.training.batches import Corpus
 from uwml_core.training.evaluation import CaptionCandidates, caption_candidates
 from uwml_core.training.pretrained.features import picture_features, text_features
-from uwml_core.training.sick.data import shuffled, small
+from uwml_core.training.sick.data import small
 
 # The rows of each set: of the pictures one style, so that a training takes seconds.
 SETS = {"image": ("emoji_pairs", "source=noto"), "video": ("animated_emoji_pairs", None)}
@@ -41,7 +41,7 @@ class Material:
 
     def corpus(self, noise: float, seed: int) -> Corpus:
         """The pairs with this share of the training captions swapped, the same ones for every method."""
-        changed = shuffled(noise)(self.dataset, seed) if noise else self.dataset
+        changed = swap_captions(self.dataset, noise, seed)
         return Corpus(changed, self.encode_texts)
 
     def wrong(self, corpus: Corpus) -> Ints:

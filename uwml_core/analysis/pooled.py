@@ -155,7 +155,7 @@ def compare_pooled(before: PooledMargins, after: UWMLConfig) -> WhatIf:
 
 
 def _relative(pooled: PooledMargins, config: UWMLConfig) -> np.ndarray:
-    """Weight that ``config`` gives the middle of each bin, and its square, means over moments ``[2, G, B]``."""
+    """Weight that ``config`` gives the middle of each bin and its square, both over moments ``[2, G, B]``."""
     of_moments = np.stack([_at(pooled, config, progress_G) for progress_G in pooled.progress.T])
     return np.stack([of_moments.mean(axis=0), (of_moments**2).mean(axis=0)])
 

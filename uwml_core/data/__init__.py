@@ -7,6 +7,7 @@ from uwml_core.data.opening import DECODE, open_data
 from uwml_core.data.samples import SAMPLES, sample_path
 from uwml_core.data.sampling import draw_captions, epoch_batches
 from uwml_core.data.selection import LANGUAGES, parse_only
+from uwml_core.data.swapping import swap_captions
 
 __all__ = [
     "DECODE",
@@ -22,4 +23,5 @@ __all__ = [
     "open_data",
     "parse_only",
     "sample_path",
+    "swap_captions",
 ]

@@ -23,7 +23,8 @@ class DataConfig:
     ``captions`` is their language; ``only`` takes the rows of one ``column=value``, None all of them.
     ``eval_split`` is evaluated after each epoch, None being ``val``, or ``test`` without one.
     ``decode`` needed decodes pictures for each batch anew, in the memory of a few batches; ``workers``
-    processes then make batches ahead.
+    processes then make batches ahead. ``swapped`` of the training rows get the captions of others, the same
+    ones in every run: what wrong pairs do, tried on purpose.
     """
 
     path: str = "emoji_pairs"
@@ -35,6 +36,7 @@ class DataConfig:
     eval_split: str | None = None
     decode: str = "ahead"
     workers: int = 0
+    swapped: float = 0.0
 
     def __post_init__(self) -> None:
         check_section(self, "data")

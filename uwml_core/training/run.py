@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from uwml_core.data import PairDataset, open_data
+from uwml_core.data import PairDataset, open_data, swap_captions
 from uwml_core.losses import UWMLLoss
 from uwml_core.runlog.writer import RunLogger
 from uwml_core.training.batch_norm import share_statistics
@@ -141,7 +141,7 @@ def load_data(config: DataConfig, path: str | None = None, *, decoded: bool = Tr
     Raises:
         DataError, ValueError: as ``open_data``.
     """
-    return open_data(
+    dataset = open_data(
         config.path if path is None else path,
         split_column=config.split_column,
         captions=config.captions,
@@ -149,6 +149,7 @@ def load_data(config: DataConfig, path: str | None = None, *, decoded: bool = Tr
         pictures=config.pictures,
         decode=config.decode if decoded else "needed",
     )
+    return swap_captions(dataset, config.swapped)
 
 
 def continued_config(resume: str, root: str) -> dict[str, Any]:

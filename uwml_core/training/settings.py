@@ -17,6 +17,9 @@ SETTINGS: Mapping[str, Parameter] = {
     "data.batch_size": Parameter(meaning="pairs per step", low=2),
     "data.decode": Parameter(meaning="when pictures are decoded", choices=DECODE),
     "data.workers": Parameter(meaning="processes that make batches ahead", low=0),
+    "data.swapped": Parameter(
+        meaning="share of the training rows that get the captions of others", low=0.0, high=1.0
+    ),
     "model.kind": Parameter(meaning="encoders", choices=KINDS),
     "model.dim": Parameter(meaning="size of the shared embedding", low=1),
     "train.epochs": Parameter(meaning="passes over the training split", low=1),

@@ -13,6 +13,7 @@ ADDED_LATER: Mapping[str, Any] = {
     "data.decode": "ahead",
     "data.eval_split": None,
     "data.pictures": None,
+    "data.swapped": 0.0,
     "data.workers": 0,
     "model.fine_tune": False,
     "model.image_encoder": None,

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from uwml_core.data import PairDataset
+from uwml_core.data import PairDataset, swap_captions
 
 TRAIN_ITEMS, VAL_ITEMS, SIZE, CAPTIONS = 960, 240, 16, 3
 ALIKE = 8
@@ -72,17 +72,7 @@ def _taken(values: Sequence[Any], rows: Ints) -> list[Any]:
 
 def shuffled(share: float) -> DataFault:
     """Captions of this share of the training rows change places among them."""
-
-    def change(dataset: PairDataset, seed: int) -> PairDataset:
-        train = dataset.rows("train")
-        rng = np.random.default_rng([seed, 1])
-        wrong = rng.permutation(train)[: round(share * len(train))]
-        captions = list(dataset.captions)
-        for row, other in zip(wrong, np.roll(wrong, 1), strict=True):
-            captions[row] = dataset.captions[other]
-        return dataclasses.replace(dataset, captions=captions)
-
-    return change
+    return lambda dataset, seed: swap_captions(dataset, share, seed)
 
 
 def duplicated(dataset: PairDataset, seed: int) -> PairDataset:
