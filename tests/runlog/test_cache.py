@@ -11,6 +11,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from tests.support.synthetic import make_run
@@ -113,3 +114,26 @@ def test_pictures_and_items_are_read_of_those_that_are_asked_for(tmp_path: Path)
     assert pictures.of([]) == {}
     told = sum(len(picture) for picture in whole["thumbnail"] if picture)
     assert told <= run.picture_bytes() < told + 16 * len(whole)
+
+
+def test_rows_of_items_are_kept_as_they_were_read(tmp_path: Path) -> None:
+    run = open_run(make_run(tmp_path, steps=2, epochs=1))
+    whole, rows, some = run.items(), run.item_rows(columns=("item_id", "captions")), run.pictures([5, 999])
+    assert whole is not None
+    assert rows is not None
+    assert some is not None
+    assert rows.frame([5, 999, 3, 5])["captions"].tolist() == whole.loc[[5, 3], "captions"].tolist()
+    assert rows.frame(columns=["item_id"])["item_id"].tolist() == whole["item_id"].tolist()
+    assert some.of([3, 5]) == {5: whole.loc[5, "thumbnail"]}
+
+
+def test_pictures_of_a_file_that_has_none_or_cannot_be_read(tmp_path: Path) -> None:
+    run = open_run(make_run(tmp_path, steps=2, epochs=1))
+    path = run.items_file()
+    assert path is not None
+    pq.write_table(pa.table({"item_id": pa.array([3, 4], pa.int64())}), path)
+    bare = run.pictures([4])
+    assert bare is not None
+    assert bare.of([3, 4]) == {4: None}
+    path.write_bytes(path.read_bytes()[:-9] + b"\0" * 9)
+    assert run.pictures([4]) is None

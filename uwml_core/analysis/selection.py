@@ -20,6 +20,7 @@ MOST_PREVIEWED = 131_072
 # A sample spread over more rows than these would have all their row groups decoded, which takes longer than
 # an interaction may.
 MOST_READ = 2_000_000
+SIZE_COLUMNS = ("step", "epoch", "batch_size")
 PREVIEW_COLUMNS = ("step", "direction", "margin", "pair_loss", "weight", "gradient_share")
 
 

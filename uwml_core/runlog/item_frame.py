@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 _CAPTIONS = "captions"
+_BUFFER_BYTES, _PIECE_ROWS = 2**18, 1024
 
 
 def items_frame(rows: pa.Table) -> pd.DataFrame:
@@ -32,6 +33,43 @@ def items_frame(rows: pa.Table) -> pd.DataFrame:
     return frame
 
 
+class ItemRows:
+    """Items as they were read; only those that are asked for become Python objects.
+
+    Args:
+        rows: rows of ``items`` with ``item_id``.
+
+    Example:
+        >>> rows = ItemRows(pa.table({"item_id": [4, 7], "captions": [["four"], ["a", "b"]]}))
+        >>> rows.frame([7, 9]).to_dict("records")
+        [{'item_id': 7, 'captions': ('a', 'b')}]
+    """
+
+    def __init__(self, rows: pa.Table) -> None:
+        self.rows = rows.combine_chunks()
+        self._find = _Places(rows["item_id"])
+
+    def frame(
+        self, item_ids: Iterable[int] | None = None, columns: Sequence[str] | None = None
+    ) -> pd.DataFrame:
+        """``items_frame`` of some items or columns, or of all; unknown items are left out."""
+        rows = self.rows if columns is None else self.rows.select(list(columns))
+        return items_frame(rows if item_ids is None else rows.take(self._find(item_ids)[1]))
+
+
+class _Places:
+    """Finds items among rows; of one that is there twice the first counts."""
+
+    def __init__(self, item_ids: pa.ChunkedArray) -> None:
+        self._items, self._places = np.unique(item_ids.to_numpy(), return_index=True)
+
+    def __call__(self, item_ids: Iterable[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Those of the items that are there, each once, and their places."""
+        wanted = np.array(list(dict.fromkeys(item_ids)), np.int64)
+        known = wanted[np.isin(wanted, self._items)]
+        return known, self._places[np.searchsorted(self._items, known)]
+
+
 class Pictures:
     """Thumbnails of items as they were read; only those that are asked for become Python objects.
 
@@ -44,18 +82,40 @@ class Pictures:
     """
 
     def __init__(self, rows: pa.Table) -> None:
-        ids = rows["item_id"].to_numpy()
         self._thumbnails = rows["thumbnail"]
-        # of an item that is there twice the first counts
-        self._items, self._places = np.unique(ids, return_index=True)
+        self._find = _Places(rows["item_id"])
 
     def of(self, item_ids: Iterable[int]) -> dict[int, bytes | None]:
         """WebP bytes of items by their number, None where one has no picture; unknown items are left out."""
-        wanted = np.array(list(dict.fromkeys(item_ids)), np.int64)
-        known = wanted[np.isin(wanted, self._items)]
-        places = self._places[np.searchsorted(self._items, known)].tolist()
-        found = [self._thumbnails[place].as_py() for place in places]
+        known, places = self._find(item_ids)
+        found = [self._thumbnails[place].as_py() for place in places.tolist()]
         return dict(zip(known.tolist(), found, strict=True))
+
+
+def rows_by_piece(path: Path, wanted: pa.Schema, item_ids: pa.Array | None) -> pa.Table:
+    """Items of a file of many, of which some are kept, read piece by piece.
+
+    To read a column as a whole takes several times its bytes of memory, and most of the time goes into
+    getting that.
+
+    Args:
+        path: the file.
+        wanted: columns, ``item_id`` among them; one that the file does not have is null.
+        item_ids: which items; None for all.
+    """
+    file = pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER_BYTES)
+    there = [name for name in wanted.names if name in file.schema_arrow.names]
+    if "item_id" not in there:
+        return wanted.empty_table()
+    pieces = file.iter_batches(batch_size=_PIECE_ROWS, columns=there, use_threads=False)
+    if item_ids is not None:
+        chosen = item_ids.cast(file.schema_arrow.field("item_id").type)
+        pieces = (piece.filter(pc.is_in(piece["item_id"], value_set=chosen)) for piece in pieces)
+    found = pa.Table.from_batches(pieces, pa.schema([file.schema_arrow.field(name) for name in there]))
+    for field in wanted:
+        if field.name not in there:
+            found = found.append_column(field, pa.nulls(found.num_rows, field.type))
+    return found.select(wanted.names).cast(wanted)
 
 
 def column_bytes(path: Path, name: str) -> int:

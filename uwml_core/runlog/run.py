@@ -12,10 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from uwml_core.runlog.cache import BoundedCache
-from uwml_core.runlog.described import DescribedRun
 from uwml_core.runlog.foreign import guess_directions, guess_modalities
-from uwml_core.runlog.item_frame import Pictures, column_bytes, items_frame
-from uwml_core.runlog.items import items_path
 from uwml_core.runlog.listing import (
     HealthIssue,
     Listing,
@@ -27,6 +24,7 @@ from uwml_core.runlog.listing import (
 )
 from uwml_core.runlog.losses import lost_issues
 from uwml_core.runlog.rollup_reading import read_rollup
+from uwml_core.runlog.run_items import RunWithItems
 from uwml_core.runlog.scan import Limited, extra_field, retrying, scan, scan_in_order
 from uwml_core.runlog.schema import ITEMS, TABLES
 from uwml_core.runlog.weight import bytes_of
@@ -39,7 +37,7 @@ _MOST_BYTES = 96 * 2**20
 _results: BoundedCache[tuple[Any]] = BoundedCache(_MOST_BYTES, bytes_of)
 
 
-class Run(DescribedRun):
+class Run(RunWithItems):
     """A run's folder. Every property looks at the files again, so a running run is followed by asking.
 
     Files that are cut off, foreign or unreadable are skipped everywhere and named by ``health()``.
@@ -238,56 +236,3 @@ class Run(DescribedRun):
                 listing = self._at_hand(table)
             issues += listing.issues
         return tuple(issues)
-
-    def items_file(self) -> Path | None:
-        """File with the items of the run's data set, which may be missing; None where none is named."""
-        fingerprint = self._info.text("data_fingerprint")
-        return items_path(self.path.parent, fingerprint) if fingerprint else None
-
-    def _items_stamp(self) -> tuple[str, int, int] | None:
-        path = self.items_file()
-        try:
-            stat = path.stat() if path else None
-        except OSError:
-            return None
-        return (str(path), stat.st_size, stat.st_mtime_ns) if stat else None
-
-    def items(
-        self, *, columns: Sequence[str] | None = None, filter: pc.Expression | None = None
-    ) -> pd.DataFrame | None:
-        """Items of the run's data set, one row each; None where they were not logged or cannot be read.
-
-        Args:
-            columns: which columns, in this order; all when None. Thumbnails are most of the bytes.
-            filter: pyarrow expression over any column, pushed down to row groups, so that of many items with
-                pictures a few can be read.
-
-        Returns:
-            Frame of the table ``items``; captions are tuples.
-
-        Raises:
-            SchemaTooNew: if a newer version wrote the run.
-        """
-        rows = self._item_rows(columns, filter)
-        return None if rows is None else items_frame(rows)
-
-    def pictures(self, *, filter: pc.Expression | None = None) -> Pictures | None:
-        """Thumbnails of the run's items; arguments and what None means as for ``items``."""
-        rows = self._item_rows(("item_id", "thumbnail"), filter)
-        return None if rows is None else Pictures(rows)
-
-    def _item_rows(self, columns: Sequence[str] | None, filter: pc.Expression | None) -> pa.Table | None:
-        self.refuse_newer()
-        stamp = self._items_stamp()
-        if stamp is None:
-            return None
-        part = Part(Path(stamp[0]), 0, -1, -1, *stamp[1:])
-        limited = Limited(ITEMS.name, [part], {})
-        schema = ITEMS.schema(self.directions)
-        rows = retrying(lambda: scan(limited, schema, columns or schema.names, filter))
-        return None if known_problem(part) else rows
-
-    def picture_bytes(self) -> int:
-        """Bytes that the thumbnails of all items take; 0 where there are none or they cannot be read."""
-        path = self.items_file() if self._items_stamp() else None
-        return column_bytes(path, "thumbnail") if path else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -42,9 +43,11 @@ class Task(Generic[T]):
         """Whether it is still at it."""
         return self._thread is not None and self._thread.is_alive()
 
-    def start(self, work: Callable[[Tell], T]) -> None:
-        """Begin; ``work`` is told how to report its progress."""
-        self._thread = threading.Thread(target=self._work, args=(work,), name="uwml-task", daemon=True)
+    def start(self, work: Callable[[Tell], T], *, after_s: float = 0.0) -> None:
+        """Begin, or wait some seconds first; ``work`` is told how to report its progress."""
+        self._thread = threading.Thread(
+            target=self._work, args=(work, after_s), name="uwml-task", daemon=True
+        )
         self._thread.start()
 
     def wait(self, seconds: float) -> None:
@@ -52,7 +55,8 @@ class Task(Generic[T]):
         if self._thread is not None:
             self._thread.join(seconds)
 
-    def _work(self, work: Callable[[Tell], T]) -> None:
+    def _work(self, work: Callable[[Tell], T], after_s: float) -> None:
+        time.sleep(after_s)
         try:
             with _AT_ONCE:
                 self.result = work(self._tell)

@@ -6,8 +6,9 @@ from collections.abc import Hashable, Iterable
 from typing import Any
 
 import pandas as pd
+import streamlit as st
 
-from uwml_core.analysis.hard_negatives.catalogue import TEXTS
+from uwml_core.analysis.hard_negatives.catalogue import TEXTS, groups_in
 from uwml_core.analysis.hard_negatives.catalogue import catalogue as catalogue_of
 from uwml_core.analysis.hard_negatives.confusions import PAIR_COLUMNS
 from uwml_core.analysis.hard_negatives.confusions import confusions as confusions_of
@@ -22,7 +23,6 @@ from uwml_core.analysis.hard_negatives.rows import (
     rows_of_epoch,
     rows_of_history,
     rows_of_item,
-    rows_of_items,
     windows_until,
 )
 from uwml_core.analysis.hard_negatives.wrong_pairs import STATISTICS, ItemStatistics
@@ -30,18 +30,30 @@ from uwml_core.analysis.hard_negatives.wrong_pairs import item_statistics as sta
 from uwml_core.analysis.selection import MOST_READ
 from uwml_core.analysis.text import clauses
 from uwml_core.i18n import language, ngettext
-from uwml_core.runlog.item_frame import Pictures
+from uwml_core.runlog.item_frame import ItemRows, Pictures
 from uwml_core.runlog.reader import Run
-from uwml_core.ui.read import steps
+from uwml_core.ui.background import Task
+from uwml_core.ui.read import step_sizes
 from uwml_core.ui.shared import shared
 
-# Of more bytes those of a sheet are read for it, which takes a tenth of a second.
+# More bytes are never held at once: those of each sheet are looked for, at some 60 ms per 100 MiB.
 MOST_PICTURES = 96 * 2**20
+_PAGE_STANDS_S = 2.0
 
 
 def catalogue(run: Run) -> pd.DataFrame:
     """Items of the run's data set by number, without pictures; without rows where they were not logged."""
     return _catalogue(*_items_version(run), _run=run)
+
+
+def outline(run: Run) -> pd.DataFrame:
+    """As ``catalogue``, without captions, which are most of its work."""
+    return _outline(*_items_version(run), _run=run)
+
+
+def groups(run: Run) -> list[str]:
+    """Groups of the items."""
+    return _groups(*_items_version(run), _run=run)
 
 
 def pictured(run: Run, item_ids: Iterable[int]) -> pd.DataFrame:
@@ -80,10 +92,10 @@ def item_statistics(run: Run, epoch: int | None) -> tuple[ItemStatistics, pd.Dat
         run: the run.
         epoch: up to which, as far as the windows of the statistics tell; None for all.
     """
-    if not run.has("pairs") or pair_rows(steps(run), epoch) <= MOST_READ:
+    if not run.has("pairs") or pair_rows(step_sizes(run), epoch) <= MOST_READ:
         return None
     statistics = _statistics(str(run.path), _version(run, "pairs"), windows_until(epoch), _run=run)
-    rows = newest_rows_of_items(steps(run), epoch, statistics.below)
+    rows = newest_rows_of_items(step_sizes(run), epoch, statistics.below)
     return statistics, confusions_of(_pairs(run, rows.filter, rows.span), run.directions)
 
 
@@ -99,7 +111,7 @@ def item_pairs(run: Run, item_id: int) -> tuple[pd.DataFrame, str]:
 
 def epochs_of(run: Run) -> list[int]:
     """Epochs that were logged with steps, or else with neighbors, ascending."""
-    logged = steps(run)["epoch"] if run.has("steps") else neighbors(run)["epoch"]
+    logged = step_sizes(run)["epoch"] if run.has("steps") else neighbors(run)["epoch"]
     return sorted(int(epoch) for epoch in logged.dropna().unique() if epoch >= 0)
 
 
@@ -117,27 +129,55 @@ def _encounters(run: Run) -> Hashable:
 
 @shared
 def _catalogue(path: str, fingerprint: object, there: bool, *, _run: Run) -> pd.DataFrame:
-    return catalogue_of(_run.items(columns=("item_id", *TEXTS)))
+    rows = _rows(path, fingerprint, there, _run=_run)
+    return catalogue_of(None if rows is None else rows.frame())
+
+
+@shared
+def _outline(path: str, fingerprint: object, there: bool, *, _run: Run) -> pd.DataFrame:
+    rows = _rows(path, fingerprint, there, _run=_run)
+    names = ["item_id", *(name for name in TEXTS if name != "captions")]
+    return catalogue_of(None if rows is None else rows.frame(columns=names))
+
+
+@shared
+def _groups(path: str, fingerprint: object, there: bool, *, _run: Run) -> list[str]:
+    return groups_in(_outline(path, fingerprint, there, _run=_run))
+
+
+@shared
+def _rows(path: str, fingerprint: object, there: bool, *, _run: Run) -> ItemRows | None:
+    return _run.item_rows(columns=("item_id", *TEXTS))
 
 
 @shared
 def _pictured(
     path: str, fingerprint: object, there: bool, chosen: tuple[int, ...], *, _run: Run
 ) -> pd.DataFrame:
-    items = catalogue(_run)
-    few = _run.picture_bytes() <= MOST_PICTURES
-    found = (
-        _pictures(path, fingerprint, there, _run=_run) if few else _run.pictures(filter=rows_of_items(chosen))
-    )
-    known = items.index.intersection(list(chosen))
-    pictures = found.of(known) if found is not None else {}
-    thumbnails: list[Any] = [pictures.get(item) for item in known]
-    return items.loc[known].assign(thumbnail=thumbnails)
+    rows = _rows(path, fingerprint, there, _run=_run)
+    items = catalogue_of(None if rows is None else rows.frame(chosen))
+    found = _pictures(path, fingerprint, there, chosen, _run)
+    pictures = found.of(items.index) if found is not None else {}
+    thumbnails: list[Any] = [pictures.get(item) for item in items.index]
+    return items.assign(thumbnail=thumbnails)
 
 
-@shared
-def _pictures(path: str, fingerprint: object, there: bool, *, _run: Run) -> Pictures | None:
-    return _run.pictures()
+def _pictures(
+    path: str, fingerprint: object, there: bool, chosen: tuple[int, ...], run: Run
+) -> Pictures | None:
+    """Pictures of some items; all of them, if they are not too many, are read while these are looked at."""
+    if run.picture_bytes() > MOST_PICTURES:
+        return run.pictures(chosen)
+    task = _all_pictures(path, fingerprint, there)
+    if not task.began:
+        # the page that asked must not share the processor with it
+        task.start(lambda _tell: run.pictures(), after_s=_PAGE_STANDS_S)
+    return task.result or run.pictures(chosen)
+
+
+@st.cache_resource(max_entries=2, show_spinner=False)
+def _all_pictures(path: str, fingerprint: Any, there: bool) -> Task[Pictures | None]:
+    return Task()
 
 
 @shared
@@ -155,7 +195,7 @@ def _confusions(
     path: str, version: Hashable, epoch: int | None, until: bool, language: str, *, _run: Run
 ) -> tuple[pd.DataFrame, str]:
     if _run.has("pairs"):
-        rows = rows_of_epoch(steps(_run), epoch, until=until)
+        rows = rows_of_epoch(step_sizes(_run), epoch, until=until)
         pairs, note = _pairs(_run, rows.filter, rows.span), rows.note
     else:
         pairs, note = probe_pairs(neighbors(_run), epoch, until=until)
@@ -194,5 +234,5 @@ def _false_negatives(
 
 @shared
 def _item_pairs(path: str, version: Hashable, item_id: int, *, _run: Run) -> tuple[pd.DataFrame, str]:
-    rows = rows_of_history(steps(_run), item_id)
+    rows = rows_of_history(step_sizes(_run), item_id)
     return _run.table("pairs", filter=rows.filter, steps=rows.span).to_pandas(), rows.note

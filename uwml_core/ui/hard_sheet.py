@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from uwml_core.analysis.hard_negatives import browse
-from uwml_core.analysis.hard_negatives.catalogue import caption_text, item_name
+from uwml_core.analysis.hard_negatives.catalogue import Known, caption_text, item_name
 from uwml_core.analysis.hard_negatives.facts import all_facts, main_fact
 from uwml_core.analysis.text import fixed
 from uwml_core.figures.theme import Theme
@@ -19,7 +19,7 @@ from uwml_core.runlog.reader import Run
 from uwml_core.ui.card import to_csv
 from uwml_core.ui.gallery import Entry, Tile, contact_sheet
 from uwml_core.ui.hard_questions import Findings
-from uwml_core.ui.hard_read import catalogue, pictured
+from uwml_core.ui.hard_read import catalogue, outline, pictured
 from uwml_core.ui.kept import version_of
 from uwml_core.ui.shared import shared
 from uwml_core.ui.text import element, note
@@ -41,10 +41,10 @@ def sheet(run: Run, found: Findings, wanted: browse.SheetFilter, order: str, the
     """
     if found.confusions is None or found.confusions.empty:
         return
-    items = catalogue(run)
+    items = catalogue(run) if wanted.text.strip() else outline(run)
     asked = (version_of(run), found.question, found.epoch, wanted, order)
     ordered = _ordered(str(run.path), asked, _found=found.confusions, _items=items)
-    page = _count_row(ordered, items, (found.question, wanted, order))
+    page = _count_row(ordered, run, (found.question, wanted, order))
     if ordered.empty:
         note(_("Nothing passes the filter."))
         return
@@ -67,7 +67,7 @@ def _ordered(
     return browse.sort(browse.select(_found, _items, wanted), order)
 
 
-def _count_row(ordered: pd.DataFrame, items: pd.DataFrame, asked: Hashable) -> int:
+def _count_row(ordered: pd.DataFrame, run: Run, asked: Hashable) -> int:
     """Draw how much there is, its CSV and the pages; returns the page."""
     anchors = int(ordered["anchor"].nunique())
     pages = browse.page_count(ordered, PAGE_SIZE)
@@ -78,7 +78,7 @@ def _count_row(ordered: pd.DataFrame, items: pd.DataFrame, asked: Hashable) -> i
         element("p", text.format(n=f"{anchors:,}", wrong=f"{len(ordered):,}"), "uw-note"), width="content"
     )
     left.download_button(
-        _("Ids to relabel"), lambda: to_csv(browse.export(ordered, items)), file_name="relabel.csv",
+        _("Ids to relabel"), lambda: to_csv(browse.export(ordered, catalogue(run))), file_name="relabel.csv",
         mime="text/csv", key="csv-relabel", type="tertiary", icon=":material/download:", on_click="ignore",
         help=_("Download all that passes the filter as CSV, keys and captions beside the ids"),
         disabled=ordered.empty,
@@ -98,7 +98,8 @@ def _back_to_first(asked: Hashable, pages: int) -> None:
 
 def _entries(shown: pd.DataFrame, run: Run, theme: Theme) -> list[Entry]:
     drawn = shown.groupby("anchor").head(MOST_WRONG)
-    items = pictured(run, [*drawn["item_id"], *drawn["negative_item_id"]])
+    frame = pictured(run, [*drawn["item_id"], *drawn["negative_item_id"]])
+    items: dict[str, dict[Any, Any]] = {str(name): column.to_dict() for name, column in frame.items()}
     asks = dict(zip(run.directions, run.modalities, strict=True))
     rows: list[dict[str, Any]] = [{str(k): v for k, v in row.items()} for row in shown.to_dict("records")]
     return [
@@ -107,7 +108,7 @@ def _entries(shown: pd.DataFrame, run: Run, theme: Theme) -> list[Entry]:
     ]
 
 
-def _entry(found: list[dict[str, Any]], items: pd.DataFrame, asks: dict[str, str], theme: Theme) -> Entry:
+def _entry(found: list[dict[str, Any]], items: Known, asks: dict[str, str], theme: Theme) -> Entry:
     first = found[0]
     direction = str(first["direction"])
     one, other = asks
@@ -135,12 +136,12 @@ def _entry(found: list[dict[str, Any]], items: pd.DataFrame, asks: dict[str, str
 
 
 def item_tile(
-    items: pd.DataFrame, item_id: int, caption: int, *, number: str = "", hover: Sequence[str] = ()
+    items: Known, item_id: int, caption: int, *, number: str = "", hover: Sequence[str] = ()
 ) -> Tile:
     """An item as it stands on a sheet.
 
     Args:
-        items: frame of ``pictured``.
+        items: frame of ``pictured``, or its columns by item.
         item_id, caption: which item, and which of its captions.
         number, hover: as for ``Tile``.
     """

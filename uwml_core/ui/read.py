@@ -19,7 +19,7 @@ from uwml_core.analysis.modal_balance import Balance, BalanceInUse, balance_in_u
 from uwml_core.analysis.pooled import PooledMargins, compare_pooled, pooled_margins
 from uwml_core.analysis.replay_validity import ReplayCheck, replay_validity
 from uwml_core.analysis.runs import LAST_STEP_COLUMNS, last_step, run_row, runs_table
-from uwml_core.analysis.selection import PREVIEW_COLUMNS, StepSelection
+from uwml_core.analysis.selection import PREVIEW_COLUMNS, SIZE_COLUMNS, StepSelection
 from uwml_core.analysis.training import step_columns
 from uwml_core.analysis.validity import Validity, validity
 from uwml_core.analysis.what_if import Baseline, WhatIf, compare
@@ -59,6 +59,11 @@ def steps(run: Run) -> pd.DataFrame:
     """Steps table, the columns that the charts use."""
     columns = tuple(step_columns(run.directions))
     return _growing(str(run.path), version_of(run), "steps", columns, _run=run)
+
+
+def step_sizes(run: Run) -> pd.DataFrame:
+    """Steps table, what tells which of their pairs to read: step, epoch and batch size."""
+    return _growing(str(run.path), version_of(run), "steps", SIZE_COLUMNS, _run=run)
 
 
 def balance_steps(run: Run) -> pd.DataFrame:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -13,24 +13,27 @@ from uwml_core.i18n import _
 
 TEXTS = ("item_key", "label", "group", "split", "captions")
 COLUMNS = (*TEXTS, "thumbnail")
+Known: TypeAlias = "pd.DataFrame | Mapping[str, Mapping[int, Any]]"
+"""A frame of ``catalogue``, or each of its columns by item, which is looked up many times as fast."""
 
 
 def catalogue(items: pd.DataFrame | None) -> pd.DataFrame:
     """Items indexed by ``item_id``.
 
     Args:
-        items: frame of ``Run.items()``, with or without pictures; None where the run did not log them.
+        items: frame of ``Run.items()``, with or without pictures or captions; None where the run did not log
+            them.
 
     Returns:
-        Frame with ``COLUMNS``, or ``TEXTS`` alone; ``group`` is empty where there is none, ``captions`` are
-        tuples. Without rows for None.
+        Frame with those of ``COLUMNS`` that were given; ``group`` is empty where there is none, ``captions``
+        are tuples. Without rows for None.
     """
     if items is None:
         return pd.DataFrame(columns=list(COLUMNS), index=pd.Index([], dtype="int64", name="item_id"))
     frame = items.drop_duplicates("item_id").set_index("item_id").sort_index()
     frame["group"] = frame["group"].fillna("").astype(object)
     frame["item_key"] = frame["item_key"].fillna("").astype(object)
-    captions = frame["captions"].tolist()
+    captions = frame["captions"].tolist() if "captions" in frame else []
     if not _ready(captions):
         frame["captions"] = [_texts(texts) for texts in captions]
     return frame[[name for name in COLUMNS if name in frame]]
@@ -50,7 +53,7 @@ def groups_in(items: pd.DataFrame) -> list[str]:
     return sorted(name for name in set(items["group"]) if name.strip())
 
 
-def caption_text(items: pd.DataFrame, item_id: int, caption: int = 0) -> str:
+def caption_text(items: Known, item_id: int, caption: int = 0) -> str:
     """One caption of an item; its first one where that number is unknown, its name where there are no words.
 
     Args:
@@ -76,7 +79,7 @@ def caption_texts(items: pd.DataFrame, item_ids: Sequence[int], captions: Sequen
     return texts
 
 
-def item_name(items: pd.DataFrame, item_id: int) -> str:
+def item_name(items: Known, item_id: int) -> str:
     """The data's own name of an item, or its number."""
     key = items["item_key"].get(item_id)
     return str(key) if str(key or "").strip() else _("item {number}").format(number=item_id)
