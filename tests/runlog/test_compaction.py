@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
@@ -27,6 +28,7 @@ from uwml_core.runlog.reader import Run, open_run
 from uwml_core.runlog.schema import TABLES
 from uwml_core.runlog.writer import RunInUseError, RunLogger
 
+DIRECTIONS = ("i2t", "t2i")
 RAW = ("steps", "pairs", "evals", "ranks", "events", "snapshots", "neighbors")
 
 
@@ -95,7 +97,7 @@ def test_files_keep_schema_metadata_and_encoding(run: Run) -> None:
     compact_run(run.path)
     for table in COMPACTED:
         file = pq.ParquetFile(run.parts(table)[0].path)
-        assert file.schema_arrow.metadata == TABLES[table].schema(("i2t", "t2i")).metadata
+        assert file.schema_arrow.metadata == TABLES[table].schema(DIRECTIONS).metadata
         for index, name in enumerate(file.schema_arrow.names):
             column = file.metadata.row_group(0).column(index)
             assert column.compression == "ZSTD"
@@ -155,9 +157,32 @@ def test_what_is_kept_in_memory_changes_no_joined_file(
     assert all(len(run.parts(table)) == 1 for table in ("steps", "pairs", "evals", "rollups/items"))
     assert run.frame("pairs")["step"].tolist() == np.repeat(np.arange(18), 16).tolist()
     assert run.table("evals")["n"].to_pylist() == list(range(0, 18, 2))
-    schema = TABLES["pairs"].schema(("i2t", "t2i"))
-    assert pq.read_schema(run.parts("pairs")[0].path).equals(schema, check_metadata=True)
+    file, schema = pq.read_table(run.parts("pairs")[0].path), TABLES["pairs"].schema(DIRECTIONS)
+    fields = [field.with_nullable(file[field.name].null_count > 0) for field in schema]
+    assert file.schema.equals(pa.schema(fields, metadata=schema.metadata), check_metadata=True)
     assert_rollups_equal_recount(run)
+
+
+def test_files_with_and_without_null_read_alike_and_join(tmp_path: Path) -> None:
+    with RunLogger(tmp_path, "run", flush_seconds=3600) as log:
+        for captions in (None, [3, 4], None, [5, 6]):
+            for _ in range(2):
+                log.log_step(a_step(0, positive_similarity=None), item_ids=[1, 2], captions=captions)
+            log.flush()
+        files = f"{log.path}/pairs/*.parquet"
+        assert len(open_run(log.path).parts("pairs")) == 4
+        expected = [None, 3, None, 5]
+        for table in (pq.read_table(log.path / "pairs"), duckdb.sql(f"FROM '{files}'").to_arrow_table()):
+            assert table.sort_by("step")["caption"].to_pylist()[::8] == expected
+        query = f"SELECT count(*), count(caption), count(margin), count(positive_similarity) FROM '{files}'"
+        assert duckdb.sql(query).fetchall() == [(32, 16, 32, 0)]
+        assert duckdb.sql(f"SELECT count(*) FROM '{files}' WHERE caption IS NULL").fetchall() == [(16,)]
+    run = open_run(log.path)
+    (part,) = run.parts("pairs")
+    assert run.table("pairs")["caption"].to_pylist()[::8] == expected
+    assert run.table("pairs").schema.equals(TABLES["pairs"].schema(DIRECTIONS))
+    stored = pq.read_schema(part.path)
+    assert [stored.field(name).nullable for name in ("step", "margin", "caption")] == [False, False, True]
 
 
 def test_files_of_more_rows_than_allowed_stay_apart(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.support.rollups import assert_rollups_equal_recount
@@ -469,6 +470,21 @@ def test_record_that_fits_no_column_is_told_and_the_next_ones_are_kept(tmp_path:
     assert run.table("steps")["step"].to_pylist() == [0, 1, 2, 4, 5, 6]
     assert run.table("pairs").num_rows == 24
     assert [row["kind"] for row in run.table("events").to_pylist()] == ["phase", "telemetry"]
+
+
+@pytest.mark.parametrize("name", ["margin", "negative_index"])
+def test_an_array_of_another_length_is_told_by_its_name(tmp_path: Path, name: str) -> None:
+    log = RunLogger(tmp_path, "run", flush_seconds=3600)
+    log_steps(log, range(2))
+    bad = np.zeros((3, 2), np.int64)
+    log.log_step(a_step(2, **{name: bad}), item_ids=[0, 1])
+    # together as many as expected, but not for each
+    log.log_step(a_step(3, **{name: bad[:1]}), item_ids=[0, 1])
+    log_steps(log, [4])
+    with pytest.warns(TelemetryWarning, match=rf"2 records .* last.{name} has \[6\] .* expected .* \[4\]"):
+        log.flush()
+    log.close()
+    assert open_run(tmp_path / "run").table("steps")["step"].to_pylist() == [0, 1, 4]
 
 
 def test_full_buffer_blocks_until_the_writer_takes_and_says_how_long() -> None:

@@ -13,20 +13,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-_NUMPY_TYPES: Mapping[pa.DataType, Any] = {
-    pa.int16(): np.int16,
-    pa.int32(): np.int32,
-    pa.int64(): np.int64,
-    pa.float16(): np.float16,
-    pa.float32(): np.float32,
-    pa.float64(): np.float64,
-    pa.timestamp("us", tz="UTC"): np.int64,
+# by the number of the type: a type itself is hashed by its text, which takes longer than most columns
+_NUMPY_TYPES: Mapping[int, Any] = {
+    pa.int16().id: np.int16,
+    pa.int32().id: np.int32,
+    pa.int64().id: np.int64,
+    pa.float16().id: np.float16,
+    pa.float32().id: np.float32,
+    pa.float64().id: np.float64,
+    pa.timestamp("us", tz="UTC").id: np.int64,
 }
 
 
 def numbers(values: NDArray[Any], type_: pa.DataType, valid: NDArray[np.bool_] | None = None) -> pa.Array:
     """Numeric or timestamp (microseconds) column from an array ``[n]``; null where ``valid`` is False."""
-    data = np.ascontiguousarray(values, dtype=_NUMPY_TYPES[type_])
+    data = np.ascontiguousarray(values, dtype=_NUMPY_TYPES[type_.id])
     return pa.Array.from_buffers(type_, len(data), [_bitmap(valid), pa.py_buffer(data)])
 
 
@@ -73,8 +74,11 @@ def column(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
         return texts(values, type_)
     if pa.types.is_list(type_):
         return text_lists(values)
+    dtype = _NUMPY_TYPES[type_.id]
+    if None not in values:
+        return numbers(np.array(values, dtype=dtype), type_)
     filled = [0 if value is None else value for value in values]
-    return numbers(np.array(filled, dtype=_NUMPY_TYPES[type_]), type_, _present(values))
+    return numbers(np.array(filled, dtype=dtype), type_, _present(values))
 
 
 def table(columns: Mapping[str, pa.Array], schema: pa.Schema) -> pa.Table:
@@ -83,15 +87,27 @@ def table(columns: Mapping[str, pa.Array], schema: pa.Schema) -> pa.Table:
     The columns' own types win over the schema's, for lists of a fixed size.
     """
     length = len(next(iter(columns.values())))
-    known = [
-        (field.with_type(columns[field.name].type), columns[field.name])
-        if field.name in columns
-        else (field, pa.nulls(length, field.type))
-        for field in schema
+    fields, arrays = [], []
+    for field in schema:
+        data = columns.get(field.name)
+        if data is None:
+            data = pa.nulls(length, field.type)
+        fields.append(field if data.type == field.type else field.with_type(data.type))
+        arrays.append(data)
+    known = set(schema.names)
+    extra = {name: data for name, data in columns.items() if name not in known}
+    fields += [pa.field(name, data.type) for name, data in extra.items()]
+    arrays += extra.values()
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields, metadata=schema.metadata))
+
+
+def without_marks(table: pa.Table) -> pa.Table:
+    """The same table, whose columns say so where they hold no null: Parquet then marks no row as one."""
+    fields = [
+        field.with_nullable(False) if column.null_count == 0 and not pa.types.is_nested(field.type) else field
+        for field, column in zip(table.schema, table.columns, strict=True)
     ]
-    extra = [(pa.field(name, data.type), data) for name, data in columns.items() if name not in schema.names]
-    fields, arrays = zip(*known, *extra, strict=True)
-    return pa.Table.from_arrays(list(arrays), schema=pa.schema(fields, metadata=schema.metadata))
+    return pa.Table.from_arrays(table.columns, schema=pa.schema(fields, metadata=table.schema.metadata))
 
 
 def _present(values: Iterable[Any]) -> NDArray[np.bool_]:

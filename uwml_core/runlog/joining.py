@@ -70,7 +70,7 @@ def join_parts(
     temporary = folder / f".{target.name}.{os.getpid()}.tmp"
     rows = 0
     try:
-        schema = pa.unify_schemas([_schema(source) for source in sources])
+        schema = _common([_schema(source) for source in sources])
         with (
             pa.OSFile(str(temporary), "wb") as sink,
             pq.ParquetWriter(sink, schema, **encoding(spec, schema)) as writer,
@@ -102,6 +102,14 @@ def _merge(spec: Table, directions: Directions, ended: bool) -> Callable[[pa.Tab
 
 def _schema(source: _Source) -> pa.Schema:
     return pq.read_schema(source) if isinstance(source, Path) else source.schema
+
+
+def _common(schemas: Sequence[pa.Schema]) -> pa.Schema:
+    together = pa.unify_schemas(schemas)
+    everywhere = set(together.names).intersection(*(schema.names for schema in schemas))
+    # where a column is missing, it becomes null
+    fields = [field if field.name in everywhere else field.with_nullable(True) for field in together]
+    return pa.schema(fields, metadata=together.metadata)
 
 
 def _groups(

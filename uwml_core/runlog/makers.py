@@ -10,6 +10,7 @@ import pyarrow as pa
 from uwml_core.runlog import assemble, columns
 from uwml_core.runlog.jobs import Job
 from uwml_core.runlog.nearest import neighbors_table
+from uwml_core.runlog.pair_rows import pairs_table
 from uwml_core.runlog.records import (
     EventRecord,
     NeighborsRecord,
@@ -132,7 +133,7 @@ class PairJobs:
         Raises:
             Exception: whatever a value that fits no column raises.
         """
-        return assemble.pairs_table(steps, self._directions) if steps else None
+        return pairs_table(steps, self._directions) if steps else None
 
     def jobs(self, steps: list[StepRecord], rows: pa.Table | None) -> list[Job]:
         """Count the rows, and a job for those that are kept."""

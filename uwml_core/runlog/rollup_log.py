@@ -91,7 +91,7 @@ class RollupLog:
 
     def _count(self) -> None:
         if self._waiting:
-            rows = pair_values(pa.concat_tables(self._waiting), self._directions)
+            rows = pair_values(_together(self._waiting), self._directions)
             for name, rollup in ROLLUPS.items():
                 self._parts[name].append(count_values(rollup, rows))
         self._waiting = []
@@ -118,6 +118,11 @@ class RollupLog:
         constant = {name: np.full(len(rows["epoch"]), value) for name, value in origin.items()}
         data = to_table(rollup, {**constant, **rows}, self._directions)
         return Counted(rollup.spec.name, first, self._last, self._written, data)
+
+
+def _together(tables: Sequence[pa.Table]) -> pa.Table:
+    # they may differ in which columns hold null
+    return pa.concat_tables(tables, promote_options="default")
 
 
 def _by_epoch(

@@ -134,7 +134,8 @@ def extra_field(name: str, parts: Iterable[Part]) -> pa.Field:
     for part in reversed(list(parts)):
         found = read_or_remember(part, lambda p: pq.read_schema(p.path))
         if found is not None and name in found.names:
-            return found.field(name)
+            # other parts may hold null, or no such column
+            return found.field(name).with_nullable(True)
     return pa.field(name, pa.float64())
 
 

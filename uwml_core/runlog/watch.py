@@ -34,7 +34,7 @@ class StepWatch:
 
     def _finite_event(self, record: StepRecord) -> list[EventRecord]:
         # a loop with a loss of its own logs it as a scalar
-        loss = record.scalars.get("loss", record.last.loss)
+        loss = record.scalars.get("loss", getattr(record.last, "loss", None))
         norm = record.scalars.get("gradient_norm")
         if self._bad_since is None and _is_finite(loss) and _is_finite(norm):
             return []
