@@ -59,7 +59,8 @@ def confusions(pairs: pa.Table, directions: tuple[str, str]) -> pd.DataFrame:
             "item_id": columns["item_id"][head].astype(np.int64),
             "negative_item_id": columns["negative_item_id"][head].astype(np.int64),
             **gathered,
-        }
+        },
+        copy=False,
     )
     return frame
 
