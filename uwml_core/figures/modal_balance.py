@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -120,36 +121,55 @@ def _add_lines(
     decimals: int,
     within: tuple[float, float] | None,
 ) -> list[tuple[str, float, str]]:
-    groups = dict(list(rows[np.isfinite(rows["value"])].groupby(["line", "direction"], observed=True)))
-    ends = []
+    if rows.empty:
+        return []
+    quantity, groups, ends = str(rows["quantity"].iloc[0]), _points(rows), []
     for line in ("raw", "before", "after"):
         for direction in directions[::-1]:
             mine = groups.get((line, direction))
             if mine is None:
                 continue
             color = theme.direction(direction, directions)
-            figure.add_trace(_trace(mine, line, direction, color, panel))
+            figure.add_trace(_trace(mine, quantity, line, direction, color=color, panel=panel))
             if line == "after":
                 last = last_value(mine["step"], mine["value"], within)
                 ends.append((f"{direction} {fixed(last, decimals)}", last, color))
     return ends
 
 
-def _trace(rows: pd.DataFrame, line: str, direction: str, color: str, panel: Panel) -> dict[str, Any]:
-    quantity = str(rows["quantity"].iloc[0])
+def _points(rows: pd.DataFrame) -> dict[tuple[str, str], dict[str, np.ndarray]]:
+    """Finite points of each line and direction, as arrays: frames would take most of a slider's move."""
+    known = np.isfinite(rows["value"].to_numpy())
+    columns = {name: rows[name].to_numpy()[known] for name in ("step", "epoch", "value", "n")}
+    (line, lines), (direction, names) = (pd.factorize(rows[name][known]) for name in ("line", "direction"))
+    chosen = {
+        (str(lines[one]), str(names[other])): np.flatnonzero((line == one) & (direction == other))
+        for one, other in itertools.product(range(len(lines)), range(len(names)))
+    }
+    return {
+        key: {name: values[mine] for name, values in columns.items()}
+        for key, mine in chosen.items()
+        if len(mine)
+    }
+
+
+def _trace(
+    points: dict[str, np.ndarray], quantity: str, line: str, direction: str, *, color: str, panel: Panel
+) -> dict[str, Any]:
+    total = len(points["step"])
     strokes: dict[str, dict[str, Any]] = {
-        "raw": {"color": fade(color, 0.2 if len(rows) > _DENSE else 0.4), "width": 1},
+        "raw": {"color": fade(color, 0.2 if total > _DENSE else 0.4), "width": 1},
         "before": {"color": fade(color, 0.6), "width": 1.5, "dash": "4px,3px"},
         "after": {"color": color, "width": 2},
     }
     return {
         "type": "scatter",
-        "x": floats(rows["step"]),
-        "y": floats(rows["value"]),
-        "customdata": floats(rows[["epoch", "n"]]),
+        "x": floats(points["step"]),
+        "y": floats(points["value"]),
+        "customdata": floats(np.stack([points["epoch"], points["n"]], axis=1)),
         "xaxis": panel.x,
         "yaxis": panel.y,
-        "mode": "lines+markers" if len(rows) == 1 else "lines",
+        "mode": "lines+markers" if total == 1 else "lines",
         "name": f"{direction} {quantity} {line}",
         "line": {**strokes[line], "shape": "hv" if quantity == "weight" else "linear"},
         "hovertemplate": _hover(quantity, line, direction),

@@ -41,8 +41,7 @@ def as_python(config: UWMLConfig, names: Sequence[str] = CONTROLS) -> str:
 
 def as_command(config: UWMLConfig, names: Sequence[str] = CONTROLS) -> str:
     """Parameters as a training command; arguments as for ``as_yaml``."""
-    values = yaml.safe_load(as_yaml(config, names))["loss"]
-    words = setting_words({"loss": values})
+    words = setting_words({"loss": {name: getattr(config, name) for name in names}})
     return " \\\n  ".join(["uwml train --preset uwml", *(f"--set {shlex.quote(word)}" for word in words)])
 
 
