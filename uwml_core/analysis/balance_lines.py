@@ -175,7 +175,7 @@ def _count(steps: np.ndarray, within: tuple[float, float]) -> int:
 
 
 def _columns(what: Drawn, code: int, kept: Decimation, log: ControllerLog) -> tuple[np.ndarray, ...]:
-    rows = np.sort(np.concatenate([kept.kept, kept.nonfinite]))
+    rows = kept.drawn
     return log.step[rows], log.epoch[rows], what.values[rows, code], what.n[rows]
 
 

@@ -31,6 +31,11 @@ class Decimation:
     total: int
     nonfinite_total: int
 
+    @property
+    def drawn(self) -> np.ndarray:
+        """All of them, ascending."""
+        return np.sort(np.concatenate([self.kept, self.nonfinite]))
+
 
 def decimate(x: np.ndarray, y: np.ndarray, max_points: int = 2000) -> Decimation:
     """Keep first, last, each stretch's minimum and maximum, and the sharpest one-step spikes.
@@ -197,7 +202,7 @@ def decimate_series(series: pd.DataFrame, max_points: int = 2000) -> SeriesView:
     starts = np.flatnonzero(np.diff(codes, prepend=-2)).tolist()
     for start, stop in itertools.pairwise([*starts, len(codes)]):
         part = decimate(x[start:stop], y[start:stop], max_points)
-        kept += [start + np.sort(np.concatenate([part.kept, part.nonfinite]))]
+        kept += [start + part.drawn]
         shown, nonfinite = shown + len(part.kept), nonfinite + part.nonfinite_total
     frame = series.iloc[np.concatenate(kept)].reset_index(drop=True)
     return SeriesView(frame, shown, len(series), nonfinite)

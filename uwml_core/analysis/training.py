@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from uwml_core.analysis.decimation import SeriesView, decimate_series, inside, zoom_series
+from uwml_core.analysis.decimation import SeriesView, decimate, inside, zoom_series
 from uwml_core.analysis.plateau import plateau
 from uwml_core.analysis.splits import main_split
+from uwml_core.analysis.step_values import column, quantity_values
 from uwml_core.i18n import _
 from uwml_core.weighting import UWMLConfig
 
@@ -92,7 +93,7 @@ def _logged(
     """Values of the total (-1) and of each direction, and whether they were ever logged."""
     found = {}
     for code, direction in enumerate((None, *directions), start=-1):
-        value = _values(steps, quantity, direction)
+        value = quantity_values(steps, quantity, direction)
         if value is not None:
             # A total loss of nothing but NaN is a broken run, not a column that was never logged.
             is_total_loss = quantity == "loss" and direction is None
@@ -100,47 +101,34 @@ def _logged(
     return found
 
 
-def _tidy(steps: pd.DataFrame, directions: tuple[str, str], by_code: dict[int, np.ndarray]) -> pd.DataFrame:
-    codes, values, repeat = list(by_code), list(by_code.values()), len(by_code)
+def _tidy(
+    steps: pd.DataFrame,
+    directions: tuple[str, str],
+    by_code: dict[int, np.ndarray],
+    rows: dict[int, np.ndarray] | None = None,
+) -> pd.DataFrame:
+    """Values of each direction below each other, of all rows or of some."""
+    taken = {code: (slice(None) if rows is None else rows[code]) for code in by_code}
+
+    def stacked(column: np.ndarray) -> np.ndarray:
+        return np.concatenate([column[:0], *(column[chosen] for chosen in taken.values())])
+
+    codes = [np.full(len(value[taken[code]]), code, np.int8) for code, value in by_code.items()]
     return pd.DataFrame(
         {
-            "step": np.tile(_column(steps, "step").astype(np.int64), repeat),
-            "epoch": np.tile(_column(steps, "epoch"), repeat),
+            "step": stacked(_step_numbers(steps)),
+            "epoch": stacked(column(steps, "epoch")),
             "direction": pd.Categorical.from_codes(
-                np.repeat(np.array(codes, np.int8), len(steps)), dtype=pd.CategoricalDtype(list(directions))
+                np.concatenate([np.empty(0, np.int8), *codes]), dtype=pd.CategoricalDtype(list(directions))
             ),
-            "value": np.concatenate(values) if values else np.empty(0),
-            "n": np.tile(_column(steps, "batch_size"), repeat),
+            "value": np.concatenate([np.empty(0), *(value[taken[code]] for code, value in by_code.items())]),
+            "n": stacked(column(steps, "batch_size")),
         }
     )
 
 
-def _column(frame: pd.DataFrame, name: str) -> np.ndarray:
-    if name not in frame.columns:
-        return np.full(len(frame), np.nan)
-    return frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
-
-
-def _values(steps: pd.DataFrame, quantity: str, direction: str | None) -> np.ndarray | None:
-    suffix = "" if direction is None else f"_{direction}"
-    if quantity == "throughput":
-        return _throughput(steps) if direction is None else None
-    if quantity == "ess_share":
-        return _ess_share(steps, suffix) if direction else None
-    if f"{quantity}{suffix}" not in steps.columns:
-        return None
-    value = _column(steps, f"{quantity}{suffix}")
-    return 100.0 * value if quantity in ("accuracy", "clamped_share") else value
-
-
-def _throughput(steps: pd.DataFrame) -> np.ndarray:
-    time_ms = _column(steps, "step_time_ms")
-    return 1000.0 * _column(steps, "batch_size") / np.where(time_ms > 0, time_ms, np.nan)
-
-
-def _ess_share(steps: pd.DataFrame, suffix: str) -> np.ndarray:
-    anchors = _column(steps, "batch_size") - np.nan_to_num(_column(steps, f"no_negative_count{suffix}"))
-    return 100.0 * _column(steps, f"ess{suffix}") / np.where(anchors > 0, anchors, np.nan)
+def _step_numbers(steps: pd.DataFrame) -> np.ndarray:
+    return column(steps, "step").astype(np.int64)
 
 
 def series_view(
@@ -152,8 +140,21 @@ def series_view(
         steps, directions, quantity: as for ``step_series``.
         smooth: take its ``rolling_mean``.
     """
-    series = step_series(steps, directions, quantity)
-    return decimate_series(rolling_mean(series) if smooth else series)
+    quantity_label(quantity)
+    found = _logged(steps, directions, quantity)
+    by_code = {code: value for code, (value, logged) in found.items() if logged}
+    window = _window(len(steps) if by_code else 0)
+    if smooth:
+        by_code = {code: _trailing_mean(value, window) for code, value in by_code.items()}
+    # what is drawn alone: to write all steps of all directions below each other takes longer than the rest
+    parts = {code: decimate(_step_numbers(steps), value) for code, value in by_code.items()}
+    frame = _tidy(steps, directions, by_code, {code: part.drawn for code, part in parts.items()})
+    return SeriesView(
+        frame.assign(window=window) if smooth else frame,
+        sum(len(part.kept) for part in parts.values()),
+        len(steps) * len(parts),
+        sum(part.nonfinite_total for part in parts.values()),
+    )
 
 
 def zoomed_view(
@@ -198,12 +199,16 @@ def rolling_mean(series: pd.DataFrame, window: int | None = None) -> pd.DataFram
     """
     codes = series["direction"].cat.codes.to_numpy()
     longest = int(np.bincount(codes + 1).max()) if len(codes) else 0
-    window = window or max(1, longest // 50)
+    window = window or _window(longest)
     value = series["value"].to_numpy(dtype=np.float64).copy()
     for code in np.unique(codes):
         rows = codes == code
         value[rows] = _trailing_mean(value[rows], window)
     return series.assign(value=value, window=window)
+
+
+def _window(steps: int) -> int:
+    return max(1, steps // 50)
 
 
 def _trailing_mean(value: np.ndarray, window: int) -> np.ndarray:
@@ -271,7 +276,7 @@ def reference_lines(config: UWMLConfig | None, steps: pd.DataFrame) -> pd.DataFr
         config: the run's loss, None where it is unknown (no lines then).
         steps: frame with ``negatives_per_anchor`` and ``batch_size``; medians over steps are used.
     """
-    negatives, batch = (_median(_column(steps, name)) for name in ("negatives_per_anchor", "batch_size"))
+    negatives, batch = (_median(column(steps, name)) for name in ("negatives_per_anchor", "batch_size"))
     line = None if config is None or not np.isfinite(batch) else plateau(config, negatives, batch)
     return pd.DataFrame([] if line is None else [line], columns=["name", "value", "why"])
 
