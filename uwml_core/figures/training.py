@@ -99,8 +99,8 @@ def _add_lines(
     width: float,
     opacity: float,
 ) -> None:
-    value = series["value"].to_numpy(dtype=np.float64)
-    codes = series["direction"].cat.codes.to_numpy()
+    value, told = series["value"].to_numpy(dtype=np.float64), series[["epoch", "n"]].to_numpy(np.float64)
+    codes, step = series["direction"].cat.codes.to_numpy(), series["step"].to_numpy()
     for code in np.unique(codes)[::-1]:
         rows = np.flatnonzero((codes == code) & np.isfinite(value))
         if not len(rows):
@@ -110,9 +110,9 @@ def _add_lines(
         figure.add_trace(
             {
                 "type": "scatter",
-                "x": floats(series["step"].to_numpy()[rows]),
+                "x": floats(step[rows]),
                 "y": floats(value[rows]),
-                "customdata": floats(series[["epoch", "n"]].to_numpy(dtype=np.float64)[rows]),
+                "customdata": floats(told[rows]),
                 "mode": "lines+markers" if len(rows) == 1 else "lines",
                 "name": name or _("total"),
                 "line": {"color": color, "width": width},
@@ -125,15 +125,16 @@ def _add_lines(
 def _ends(
     series: pd.DataFrame, theme: Theme, directions: tuple[str, str], within: tuple[float, float] | None
 ) -> list[tuple[str, float, str]]:
-    ends = []
-    for code in np.unique(series["direction"].cat.codes.to_numpy())[::-1]:
-        rows = series[series["direction"].cat.codes == code]
-        last = last_value(rows["step"], rows["value"], within)
+    ends, codes = [], series["direction"].cat.codes.to_numpy()
+    step, value = series["step"].to_numpy(), series["value"].to_numpy(dtype=np.float64)
+    there = np.unique(codes)
+    for code in there[::-1]:
+        last = last_value(step[codes == code], value[codes == code], within)
         if np.isfinite(last):
-            name = None if code < 0 else str(rows["direction"].cat.categories[code])
+            name = None if code < 0 else str(series["direction"].cat.categories[code])
             ends.append((name, last, theme.direction(name, directions)))
     numbers = short_numbers([last for _name, last, _color in ends])
-    alone = series["direction"].cat.codes.nunique() == 1
+    alone = len(there) == 1
     return [
         (number if alone else f"{name or _('total')} {number}", last, color)
         for number, (name, last, color) in zip(numbers, ends, strict=True)
