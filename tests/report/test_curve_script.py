@@ -77,8 +77,7 @@ def test_the_scripts_preview_is_that_of_the_pooled_histogram(script: Any, seed: 
     found = script.evaluate(
         """([data, tried]) => {
           const of = ({ progress, bins }) => {
-            const [inUse, other] = [data.in_use, tried].map(each => uwmlCurve.relative(bins, each,
-              uwmlCurve.steepness(progress, each.steepness_start, each.steepness_end)))
+            const [inUse, other] = [data.in_use, tried].map(each => uwmlCurve.moments(bins, each, progress))
             return uwmlCurve.measures(bins, other, inUse, data.bands)
           }
           return Object.fromEntries(Object.entries(data.directions).map(([name, part]) => [name, of(part)]))

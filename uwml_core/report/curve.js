@@ -28,12 +28,21 @@ const uwmlCurve = {
     return weights.map(weight => Math.min(weight / mean, parameters.max_weight))
   },
 
-  // tried and inUse: relative weights of the bins, whose ratio moves the logged ones
+  // relative weights at moments of an epoch: their mean and that of their squares
+  moments(bins, parameters, progress) {
+    const { steepness_start: start, steepness_end: end } = parameters
+    const all = progress.map(moment => uwmlCurve.relative(bins, parameters, uwmlCurve.steepness(moment, start, end)))
+    const mean = power => bins.map((_bin, i) => all.reduce((sum, weights) => sum + weights[i] ** power, 0) / all.length)
+    return [mean(1), mean(2)]
+  },
+
+  // tried and inUse: moments of the bins, whose ratios move what was logged
   measures(bins, tried, inUse, bands) {
-    const sum = value => bins.reduce((total, bin, i) => total + value(bin, tried[i] / inUse[i]), 0)
+    const moved = (power, i) => (inUse[power - 1][i] > 0 ? tried[power - 1][i] / inUse[power - 1][i] : 1)
+    const sum = (value, power = 1) => bins.reduce((total, bin, i) => total + value(bin, moved(power, i)), 0)
     const held = sum((bin, ratio) => bin.gradient_share * ratio)
     return {
-      ess_share: sum((bin, ratio) => bin.weight * ratio) ** 2 / sum((bin, ratio) => bin.weight_sq * ratio ** 2) / sum(bin => bin.n),
+      ess_share: sum((bin, ratio) => bin.weight * ratio) ** 2 / sum((bin, ratio) => bin.weight_sq * ratio, 2) / sum(bin => bin.n),
       ...Object.fromEntries(bands.map((name, band) =>
         [name, sum((bin, ratio) => (bin.band === band ? bin.gradient_share * ratio : 0)) / held])),
     }

@@ -68,7 +68,7 @@ def preview_data(pooled: PooledMargins, *, progress: float, scale: float) -> dic
         "bands": list(BAND_NAMES),
         "directions": {
             pooled.directions[code]: {
-                "progress": _known(pooled.progress[group]),
+                "progress": [_known(moment) for moment in pooled.progress[group]],
                 "bins": _bins(pooled, group),
             }
             for group, code in enumerate(pooled.direction)
@@ -79,8 +79,6 @@ def preview_data(pooled: PooledMargins, *, progress: float, scale: float) -> dic
         },
         "words": {
             "heading": _("Pooled over the epoch"),
-            "before": _("before"),
-            "after": _("after"),
             "in_use": _("in use"),
             "tried": _("tried"),
             "curve": _("{name}, steepness {steepness}"),

@@ -109,10 +109,7 @@ const uwmlPreview = {
   // measures of a direction, before and after
   measure(direction) {
     const { data, tried } = uwmlPreview, { bins, progress } = data.directions[direction]
-    const [inUse, other] = [data.in_use, tried].map(parameters => {
-      const steepness = uwmlCurve.steepness(progress, parameters.steepness_start, parameters.steepness_end)
-      return uwmlCurve.relative(bins, parameters, steepness)
-    })
+    const [inUse, other] = [data.in_use, tried].map(parameters => uwmlCurve.moments(bins, parameters, progress))
     return {
       before: uwmlCurve.measures(bins, inUse, inUse, data.bands),
       after: uwmlCurve.measures(bins, other, inUse, data.bands),
@@ -128,7 +125,7 @@ const uwmlPreview = {
       control.parentElement.classList.toggle("changed", changed)
     }
     const found = directions.map(direction => uwmlPreview.measure(direction))
-    const rows = [[words.heading, ...directions.flatMap(name => [`${name} ${words.before}`, `${name} ${words.after}`])]]
+    const rows = [[words.heading, ...directions.flatMap(name => [`${name} ${words.in_use}`, `${name} ${words.tried}`])]]
     for (const [measure, name] of Object.entries(data.measures)) {
       rows.push([name, ...found.flatMap(({ before, after }) => [before, after].map(side => percent(side[measure])))])
     }
