@@ -168,6 +168,18 @@ def test_lines_of_chance_say_what_they_are(gaps, look):
     assert len(lines) == 2
 
 
+@pytest.mark.parametrize(("values", "side"), [([1.0, 0.9, 0.55], "left"), ([0.8, 0.45, 0.1], "right")])
+def test_chance_is_named_where_the_line_stays_away_from_it(gaps, look, values, side):
+    gaps = gaps[gaps["measure"] == "separability"].iloc[:1]
+    gaps = pd.concat(
+        [gaps.assign(step=place, epoch=place, value=value) for place, value in enumerate(values)]
+    )
+    figure = gap_measures_figure(gaps, look, modalities=NAMES)
+    # on the left in the panel that has no values
+    anchors = sorted(note.xanchor for note in figure.layout.annotations if note.text == "chance")
+    assert anchors == sorted(["left", side])
+
+
 def test_each_line_lies_in_the_band_of_its_interval(gaps, look):
     gaps.loc[(gaps["step"] == 9), "low"] = np.nan
     figure = gap_measures_figure(gaps, look, modalities=NAMES)

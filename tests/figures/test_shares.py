@@ -28,7 +28,9 @@ def test_bars_are_the_shares_in_percent_before_and_after(look):
     assert figure.data[0].customdata.tolist() == [[pytest.approx(10.0), 7.0]] * 4
     for name in BAND_NAMES:
         assert name in figure.layout.annotations[0].text
-    assert figure.layout.annotations[0].text.count("<br>") == 1
+    # one line from the left edge of the figure
+    assert "<br>" not in figure.layout.annotations[0].text
+    assert figure.layout.annotations[0].xshift == 2 - figure.layout.margin.l
 
 
 @pytest.mark.parametrize("shares", [[np.nan] * 4, None])

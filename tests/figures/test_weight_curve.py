@@ -41,7 +41,7 @@ def test_margins_are_outlines_that_fall_to_zero_on_both_sides(look):
 def test_curve_and_ghost_are_the_frames_on_the_right_axis(look):
     figure = draw(look, center=0.05)
     ghost, tried = by_name(figure, "in use"), by_name(figure, "tried")
-    assert ghost.name == "in use, steepness 12.0"
+    assert ghost.name == "in use, steepness 20.0"
     assert (ghost.line.dash, ghost.line.color) == ("dash", look.ghost)
     assert tried.line.color == look.accent
     assert tried.y.tolist() == pytest.approx(NEW["weight"].tolist(), abs=1e-6)
@@ -54,7 +54,7 @@ def test_curve_and_ghost_are_the_frames_on_the_right_axis(look):
 def test_unchanged_curve_has_no_ghost(look):
     figure = draw(look, new=NOW)
     names = [trace.name for trace in figure.data if trace.yaxis == "y2"]
-    assert names == ["in use, steepness 12.0"]
+    assert names == ["in use, steepness 20.0"]
 
 
 def test_flat_curve_has_no_center(look):
@@ -68,6 +68,15 @@ def test_bands_are_shaded_between_their_edges_and_named(look):
     assert boxes == [(-2.0, 0.0), (0.0, 0.05), (0.05, 0.25), (0.25, 2.0)]
     texts = {a.text for a in figure.layout.annotations}
     assert {"misaligned", "hard", "informative", "easy", "i2t, n = 13", "t2i, n = 7"} <= texts
+
+
+@pytest.mark.parametrize("hist", [HIST, histogram([("i2t", 30, 1), ("i2t", 200, 5), ("t2i", 260, 1)])])
+def test_names_of_the_directions_have_room_within_the_axes(look, hist):
+    figure = draw(look, hist=hist)
+    low, high = figure.layout.xaxis.range
+    names = {a.xanchor: a.x for a in figure.layout.annotations if ", n = " in a.text}
+    assert all(x - low >= 0.2 * (high - low) for anchor, x in names.items() if anchor == "right")
+    assert all(high - x >= 0.2 * (high - low) for anchor, x in names.items() if anchor == "left")
 
 
 def test_a_narrow_band_is_named_beside_the_next_one_and_few_anchors_are_counted_whole(look):

@@ -96,8 +96,10 @@ def _add_panel(
         last = float(mine["value"].iloc[-1])
         ends.append((f"{shortened(method)} {last:.1f}", last, theme.muted if color == theme.ghost else color))
     top = 1.1 * finite_span(rows["high"].to_numpy(dtype=np.float64))[1] or 1.0
-    figure.update_layout(**{f"yaxis{axis_number(row)}": {"range": [0, top]}})
-    end_labels(figure, ends, (0.0, top), plot_px=px, yref=f"y{axis_number(row)}")
+    # a marker at 0 is seen in whole
+    bottom = -0.04 * top
+    figure.update_layout(**{f"yaxis{axis_number(row)}": {"range": [bottom, top]}})
+    end_labels(figure, ends, (bottom, top), plot_px=px, yref=f"y{axis_number(row)}")
 
 
 def _line(rows: pd.DataFrame, at: str, method: str, color: str) -> dict[str, object]:
@@ -157,7 +159,10 @@ def difference_figure(
     )
     room = 0.06 * (high - low) or 1.0
     figure.update_xaxes(
-        range=[low - room, high + room], title={"text": _("points more than the baseline")}, showgrid=True
+        range=[low - room, high + room],
+        title={"text": _("points more than the baseline")},
+        showgrid=True,
+        nticks=8,
     )
     figure.update_yaxes(
         range=[len(labels) - 0.4, -0.6],

@@ -136,7 +136,7 @@ def _add_panel(
     for value in chance:
         line = {"color": theme.muted, "width": 1, "dash": "dot"}
         figure.add_shape(type="line", x0=0, x1=1, y0=value, y1=value, line=line, **axes)
-        figure.add_annotation(**_chance_label(float(value), theme, **axes))
+        figure.add_annotation(**_chance_label(float(value), rows["value"].to_numpy(), theme, **axes))
     margin, height = figure.layout["margin"], figure.layout["height"]
     plot_px = (height - margin["t"] - margin["b"]) * _width(1, _GAP_Y, _ROWS)
     for label in label_dicts(ends, (low - air, high + air), plot_px, **axes):
@@ -155,9 +155,22 @@ def _add_panel(
     )
 
 
-def _chance_label(value: float, theme: Theme, **axes: str) -> dict[str, Any]:
-    place = {"x": 0, "y": value, "xanchor": "left", "yanchor": "bottom", "xshift": 2, "showarrow": False}
-    return {"text": _("chance"), **place, "font": {"color": theme.muted, "size": 11}, **axes}
+def _chance_label(value: float, drawn: np.ndarray, theme: Theme, **axes: str) -> dict[str, Any]:
+    """Name of the dashed line, at the end from which the drawn values stay away."""
+    third = max(1, len(drawn) // 3)
+    apart = np.abs(np.asarray(drawn, dtype=np.float64) - value)
+    starts = not apart[:third].min(initial=np.inf) < apart[-third:].min(initial=np.inf)
+    place = {"x": 0, "xanchor": "left", "xshift": 2} if starts else {"x": 1, "xanchor": "right"}
+    font = {"color": theme.muted, "size": 11}
+    return {
+        "text": _("chance"),
+        "y": value,
+        "yanchor": "bottom",
+        "showarrow": False,
+        "font": font,
+        **place,
+        **axes,
+    }
 
 
 def label_dicts(

@@ -14,6 +14,9 @@ from uwml_core.figures.frame import floats, say_empty
 from uwml_core.figures.theme import Theme, fade
 from uwml_core.i18n import _
 
+# room for the names of the bars
+_BARS_LEFT = 84
+
 
 def bands_figure(
     bands_frame: pd.DataFrame, theme: Theme, *, directions: tuple[str, str], height: int = 260
@@ -26,7 +29,7 @@ def bands_figure(
         directions: the run's directions.
         height: pixels.
     """
-    figure = Draft(theme, height=height, l=84, r=24, t=44)
+    figure = Draft(theme, height=height, l=_BARS_LEFT, r=24, t=28)
     if bands_frame.empty or not np.isfinite(bands_frame["share_before"]).any():
         return say_empty(figure, theme, _("No gradient share logged")).figure()
     names = {"before": _("in use"), "after": _("tried")}
@@ -54,10 +57,10 @@ def _name_bands(figure: Draft, theme: Theme) -> None:
         f'<span style="color:{color}">■</span> {band_label(name)}'
         for name, color in zip(BAND_NAMES, theme.bands, strict=True)
     ]
-    # from the left edge of the figure and on two lines, so that a narrow card does not cut it off
+    # from the left edge of the figure, so that a narrow card does not cut it off
     place = {"xref": "paper", "yref": "paper", "x": 0, "y": 1, "xanchor": "left", "yanchor": "bottom"}
-    lines = ["&nbsp;&nbsp;&nbsp;".join(keys[:2]), "&nbsp;&nbsp;&nbsp;".join(keys[2:])]
-    figure.add_annotation(text="<br>".join(lines), align="left", showarrow=False, xshift=4, yshift=4, **place)
+    text, shift = "&nbsp;&nbsp; ".join(keys), 2 - _BARS_LEFT
+    figure.add_annotation(text=text, showarrow=False, xshift=shift, yshift=4, font={"size": 12}, **place)
 
 
 def _band_bars(

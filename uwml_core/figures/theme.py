@@ -106,7 +106,7 @@ _DARK = {
     "text": "#e5e7eb",
     "muted": "#9ca3af",
     "grid": "rgba(229, 231, 235, 0.12)",
-    "surface": "#0e1117",
+    "surface": "#14161c",
     "accent": "#a5b4fc",
     "first": "#56b4e9",
     "second": "#f5a35c",

@@ -86,6 +86,7 @@ def line_figure(
     levels = np.empty(0) if references is None else references["value"].to_numpy(dtype=np.float64)
     span = finite_span(series["value"].to_numpy(), levels)
     fit_axes(figure, series["step"].to_numpy(), span)
+    figure.update_yaxes(nticks=max(4, height // 40))
     end_labels(figure, _ends(front, theme, directions, within), span)
     return figure.figure()
 
@@ -221,8 +222,10 @@ def _add_panel(
         ends.append((f"{direction} {last:.1f}", last, color))
     highest = finite_span(rows["value"].to_numpy(dtype=np.float64))[1]
     top = 1.1 * highest if highest > 0 else 1.0
-    figure.update_layout(**{f"yaxis{number}": {"range": [0, top]}})
-    end_labels(figure, ends, (0.0, top), plot_px=px, yref=f"y{number}")
+    # a marker at 0 is seen in whole
+    bottom = -0.06 * top
+    figure.update_layout(**{f"yaxis{number}": {"range": [bottom, top]}})
+    end_labels(figure, ends, (bottom, top), plot_px=px, yref=f"y{number}")
     panel_title(figure, titled(metric, "%", theme), f"y{number}")
 
 

@@ -16,6 +16,9 @@ from uwml_core.i18n import _, ngettext
 WEIGHT_AXIS = "y2"
 # Room above the highest bar and the peak of the curve for the label of the center.
 HEADROOM = 1.18
+# Of a direction's name, as a share of the plot in a narrow window.
+_NAME_WIDTH = 0.2
+Span = tuple[float, float]
 # Always in view, so that the four bands can be told apart whatever the data.
 _LEAST_RANGE = (-0.15, 0.4)
 
@@ -47,7 +50,7 @@ def weight_curve_figure(
     figure = Draft(theme, height=height, t=44, l=64, r=56)
     inside = hist[np.isfinite(hist["left"]) & np.isfinite(hist["right"])]
     low, high = _range(inside)
-    top = _add_margins(figure, inside, theme, directions)
+    top = _add_margins(figure, inside, theme, directions, (low, high))
     _add_bands(figure, bands, theme, (low, high))
     tried = not np.array_equal(curve_now["weight"], curve_new["weight"])
     if tried:
@@ -97,7 +100,9 @@ def _range(inside: pd.DataFrame) -> tuple[float, float]:
     return low, max(_LEAST_RANGE[1], float(filled["right"].max()) + 0.02)
 
 
-def _add_margins(figure: Draft, inside: pd.DataFrame, theme: Theme, directions: tuple[str, str]) -> float:
+def _add_margins(
+    figure: Draft, inside: pd.DataFrame, theme: Theme, directions: tuple[str, str], span: Span
+) -> float:
     tops = [1.0]
     shown = [d for d in directions if (inside["direction"] == d).any()]
     means = {d: _mean_margin(inside[inside["direction"] == d]) for d in shown}
@@ -106,7 +111,8 @@ def _add_margins(figure: Draft, inside: pd.DataFrame, theme: Theme, directions: 
         color = theme.direction(direction, directions)
         figure.add_trace(_outline(rows, direction, color))
         # Named on its outer flank, where the other direction and the top of the curve are not.
-        _name_margins(figure, rows, direction, color, is_left=direction == min(means, key=lambda d: means[d]))
+        is_left = direction == min(means, key=lambda d: means[d])
+        _name_margins(figure, rows, direction, color, is_left=is_left, span=span)
         tops.append(float(rows["count"].max()))
     return max(tops)
 
@@ -116,18 +122,25 @@ def _mean_margin(rows: pd.DataFrame) -> float:
     return float((middle * rows["count"]).sum() / max(1, rows["count"].sum()))
 
 
-def _name_margins(figure: Draft, rows: pd.DataFrame, direction: str, color: str, *, is_left: bool) -> None:
-    count = rows["count"].to_numpy()
+def _name_margins(
+    figure: Draft, rows: pd.DataFrame, direction: str, color: str, *, is_left: bool, span: Span
+) -> None:
+    count, edge = rows["count"].to_numpy(), rows["left" if is_left else "right"].to_numpy()
     # Low on the left, below the floor of the curve; on the right the curve has come down by half height.
-    above = np.flatnonzero(count >= (0.15 if is_left else 0.5) * count.max())
-    at = above[0] if is_left else above[-1]
+    # Further inwards where it would reach beyond the axes, at last on the other side of the highest bar.
+    for height in np.linspace(0.15 if is_left else 0.5, 1.0, 6):
+        at = np.flatnonzero(count >= height * count.max())[0 if is_left else -1]
+        fits = abs(edge[at] - span[0 if is_left else 1]) >= _NAME_WIDTH * (span[1] - span[0])
+        if fits:
+            break
+    to_left = is_left == fits
     figure.add_annotation(
         text=_("{direction}, n = {n}").format(direction=direction, n=f"{int(count.sum()):,}"),
-        x=float(rows["left" if is_left else "right"].iloc[at]),
+        x=float(edge[at]),
         y=float(count[at]),
-        xanchor="right" if is_left else "left",
+        xanchor="right" if to_left else "left",
         yanchor="middle",
-        xshift=-6 if is_left else 6,
+        xshift=-6 if to_left else 6,
         showarrow=False,
         font={"color": color, "size": 12},
     )
@@ -179,15 +192,8 @@ def _add_curve(figure: Draft, curve: pd.DataFrame, name: str, line: dict[str, An
 
 
 def _add_center(figure: Draft, curve: pd.DataFrame, center: float, theme: Theme) -> None:
-    figure.add_shape(
-        type="line",
-        x0=center,
-        x1=center,
-        y0=0,
-        y1=1,
-        yref=WEIGHT_AXIS,
-        line={"color": theme.accent, "width": 1, "dash": "dot"},
-    )
+    line = {"color": theme.accent, "width": 1, "dash": "dot"}
+    figure.add_shape(type="line", x0=center, x1=center, y0=0, y1=1, yref=WEIGHT_AXIS, line=line)
     figure.add_annotation(
         text=_("center {center}").format(center=f"{center:.2f}"),
         x=center,
@@ -201,7 +207,7 @@ def _add_center(figure: Draft, curve: pd.DataFrame, center: float, theme: Theme)
     )
 
 
-def _add_bands(figure: Draft, bands: pd.DataFrame, theme: Theme, span: tuple[float, float]) -> None:
+def _add_bands(figure: Draft, bands: pd.DataFrame, theme: Theme, span: Span) -> None:
     for band, color in zip(bands.to_dict("records"), theme.bands, strict=True):
         x0, x1 = max(band["low"], span[0]), min(band["high"], span[1])
         figure.add_shape(
