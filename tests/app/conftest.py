@@ -35,7 +35,7 @@ class Opened:
     @property
     def text(self) -> str:
         """The same as a reader sees it, for pages whose log holds no markup."""
-        return html.unescape(self.markup)
+        return html.unescape(self.markup).replace("\N{NO-BREAK SPACE}", " ")
 
     @property
     def failures(self) -> list[str]:

@@ -85,7 +85,7 @@ def validity(
             "{n} pairs): the preview does not describe this run.",
             len(difference),
         )
-    reason = text.format(error=f"{error:.1e}", n=f"{len(difference):,}")
+    reason = text.format(error=f"{error:.1e}" if error else "0", n=f"{len(difference):,}")
     return Validity(max_error=error, n=len(difference), ok=ok, reason=reason)
 
 

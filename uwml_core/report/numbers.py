@@ -51,11 +51,11 @@ def queries_note(curves: pd.DataFrame) -> str:
 
 
 def what_if_rows(summary: pd.DataFrame, *, tried: bool = True) -> list[list[str]]:
-    """Before and after of the preview, per direction, with the spread over steps; headings first.
+    """What is in use and what is tried, per direction, with the spread over steps; headings first.
 
     Args:
         summary: frame of ``what_if.WhatIf``.
-        tried: whether other parameters were tried; without, there is no after.
+        tried: whether other parameters were tried; without, there is only what is in use.
     """
     names = {
         "ess_share": _("Effective sample, % of pairs"),
@@ -63,7 +63,7 @@ def what_if_rows(summary: pd.DataFrame, *, tried: bool = True) -> list[list[str]
         "hardest_share": _("Negative gradient held by the hardest negative, %"),
         "easy_rest_share": _("Negative gradient held by the easy rest, %"),
     }
-    both = {"before": _("before"), "after": _("after")} if tried else {"before": ""}
+    both = {"before": _("in use"), "after": _("tried")} if tried else {"before": ""}
     rows = [[_("Per step, mean ± sd over steps")]]
     rows[0] += [f"{direction} {name}".strip() for direction in summary["direction"] for name in both.values()]
     for column, name in names.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from pathlib import Path
 
@@ -90,6 +91,7 @@ def import_card() -> None:
                 "in it is executed, and no run is replaced."
             )
         )
+        _name_upload()
         st.file_uploader(
             _("Bundle of a run, .zip"),
             type="zip",
@@ -104,6 +106,13 @@ def import_card() -> None:
         elif kind == "imported":
             st.success(_("Imported; it is the chosen run now."), icon=":material/check:")
             note(text)
+
+
+def _name_upload() -> None:
+    most = _("zip, up to {size} MB").format(size=st.get_option("server.maxUploadSize"))
+    rules = f"--uw-choose: {json.dumps(_('Choose a file'), ensure_ascii=False)};"
+    rules += f" --uw-most: {json.dumps(most, ensure_ascii=False)};"
+    st.html(f"<style>.st-key-card-import {{ {rules} }}</style>")
 
 
 def _import() -> None:

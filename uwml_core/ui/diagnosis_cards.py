@@ -176,7 +176,7 @@ def _show_me(run: Run, found: Finding) -> None:
 def quiet_rules(told: Diagnosis) -> None:
     """List the rules that are silent, and those that cannot judge the run, each with its reason."""
     titles = {rule.name: translate(rule.title) for rule in RULES}
-    section(_("What else was looked for"))
+    section(_("What else was looked for") if told.findings else _("What was looked for"))
     left, right = st.columns(2, gap="small")
     with left.container(border=True, key="card-silent"):
         count = len(told.silent)

@@ -52,9 +52,9 @@ def empty_folder() -> None:
     demo_button()
     samples_button()
     section(_("From the terminal"))
-    st.code("uwml demo", language="bash")
+    st.code("uwml demo", language="bash", wrap_lines=True)
     section(_("From your own training loop"))
-    st.code(_LOGGER, language="python")
+    st.code(_LOGGER, language="python", wrap_lines=True)
 
 
 def missing_table(run: Run, table: str) -> None:
@@ -76,14 +76,14 @@ def missing_table(run: Run, table: str) -> None:
         note(_("The folder has no run.json of ours. Write the log with RunLogger to see this page:"))
     else:
         note(_("It ended before the table was written, or its loop does not log it. To log it:"))
-    st.code(_RECIPES.get(table, _LOGGER), language="python")
+    st.code(_RECIPES.get(table, _LOGGER), language="python", wrap_lines=True)
 
 
 def _finished_model(run: Run, table: str) -> None:
     headline(finished_headline(run.frame("evals"), run.directions))
     if table == "snapshots" and not has_embeddings(run.config):
         note(_("The run was made from similarities, which have no place on a map. Embeddings have one:"))
-        st.code(_EMBEDDINGS, language="bash")
+        st.code(_EMBEDDINGS, language="bash", wrap_lines=True)
         return
     note(
         _(
@@ -91,7 +91,7 @@ def _finished_model(run: Run, table: str) -> None:
             "it confuses. To see training, log it:"
         ).format(table=table)
     )
-    st.code(_RECIPES.get(table, _LOGGER), language="python")
+    st.code(_RECIPES.get(table, _LOGGER), language="python", wrap_lines=True)
 
 
 def missing_gaps(run: Run) -> None:
@@ -107,4 +107,4 @@ def missing_gaps(run: Run) -> None:
         return
     headline(_("This run has no mean margins ({names}) in its steps table.").format(names=names))
     note(_("They say how far each direction is, and the direction controller works on them. To log them:"))
-    st.code(_LOGGER, language="python")
+    st.code(_LOGGER, language="python", wrap_lines=True)

@@ -33,9 +33,19 @@ def element(tag: str, text: str, css_class: str) -> str:
     return f'<{tag} class="{css_class}">{html.escape(str(text))}</{tag}>'
 
 
+def unbroken(text: str) -> str:
+    """Text whose numbers stay on the line of their percent sign.
+
+    Example:
+        >>> unbroken("holds 3 % of it") == "holds 3\N{NO-BREAK SPACE}% of it"
+        True
+    """
+    return re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", text)
+
+
 def headline(text: str) -> None:
     """The one sentence that answers the page's question; comes from an analysis function."""
-    st.html(element("p", text, "uw-headline"))
+    st.html(element("p", unbroken(text), "uw-headline"))
 
 
 def section(text: str) -> None:
@@ -46,7 +56,7 @@ def section(text: str) -> None:
 def note(text: str) -> None:
     """Small print under a chart or a control; draws nothing for an empty text."""
     if text:
-        st.html(element("p", text, "uw-note"))
+        st.html(element("p", unbroken(text), "uw-note"))
 
 
 def notes(*texts: str) -> None:
