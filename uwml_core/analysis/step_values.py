@@ -7,9 +7,13 @@ import pandas as pd
 
 
 def column(frame: pd.DataFrame, name: str) -> np.ndarray:
-    """A column as float64, NaN where it is null or missing."""
+    """A column as float64, NaN where it is null or missing; not to be changed: it may be the frame's own."""
     if name not in frame.columns:
         return np.full(len(frame), np.nan)
+    values = frame[name].to_numpy()
+    if values.dtype == np.float64:
+        # as logged; pandas would look for nulls and copy
+        return values
     return frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
 
 

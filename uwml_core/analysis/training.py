@@ -128,7 +128,8 @@ def _tidy(
 
 
 def _step_numbers(steps: pd.DataFrame) -> np.ndarray:
-    return column(steps, "step").astype(np.int64)
+    numbers = steps["step"].to_numpy()
+    return numbers if numbers.dtype == np.int64 else column(steps, "step").astype(np.int64)
 
 
 def series_view(
@@ -147,7 +148,8 @@ def series_view(
     if smooth:
         by_code = {code: _trailing_mean(value, window) for code, value in by_code.items()}
     # what is drawn alone: to write all steps of all directions below each other takes longer than the rest
-    parts = {code: decimate(_step_numbers(steps), value) for code, value in by_code.items()}
+    number = _step_numbers(steps)
+    parts = {code: decimate(number, value) for code, value in by_code.items()}
     frame = _tidy(steps, directions, by_code, {code: part.drawn for code, part in parts.items()})
     return SeriesView(
         frame.assign(window=window) if smooth else frame,

@@ -5,7 +5,7 @@ Frames and tables are shared between visitors and never copied: nobody may chang
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import pandas as pd
@@ -25,7 +25,7 @@ from uwml_core.analysis.validity import Validity, validity
 from uwml_core.analysis.what_if import Baseline, WhatIf, compare
 from uwml_core.analysis.what_if import baseline as measure_baseline
 from uwml_core.i18n import _, language
-from uwml_core.runlog.reader import Run, SchemaTooNew, list_runs
+from uwml_core.runlog.reader import Part, Run, SchemaTooNew, list_runs
 from uwml_core.ui.kept import table_version, version_of
 from uwml_core.ui.settings import logs_root
 from uwml_core.ui.shared import shared
@@ -52,7 +52,7 @@ def overview() -> pd.DataFrame:
 
 def last_row(run: Run) -> dict[str, Any] | None:
     """Newest row of the steps table."""
-    return last_step(_growing(str(run.path), version_of(run), "steps", LAST_STEP_COLUMNS, _run=run))
+    return _last_row(str(run.path), version_of(run), _run=run)
 
 
 def steps(run: Run) -> pd.DataFrame:
@@ -170,6 +170,24 @@ def _growing(
     if len(parts) == 1:
         return parts[0]
     return pd.concat(parts, ignore_index=True) if parts else _run.frame(table, columns=list(columns))
+
+
+@shared
+def _last_row(path: str, version: Hashable, *, _run: Run) -> dict[str, Any] | None:
+    for part in reversed(_run.parts("steps")):
+        chosen = _only_last_row(part)
+        found = _run.map_each("steps", chosen, columns=LAST_STEP_COLUMNS)
+        if found and len(found[0]):
+            return last_step(found[0])
+    return None
+
+
+def _only_last_row(wanted: Part) -> Callable[[Part], Callable[[Any], pd.DataFrame] | None]:
+    return lambda part: _to_last_row if part.key == wanted.key else None
+
+
+def _to_last_row(part: Any) -> pd.DataFrame:
+    return _to_frame(part.slice(max(0, part.num_rows - 1)))
 
 
 def _to_frame(part: Any) -> pd.DataFrame:
