@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -149,3 +150,54 @@ def test_range_in_the_address_is_drawn_step_by_step_until_another_run_is_chosen(
         assert range_of(seen, "balance") == (0, STEPS - 1)
         assert "steps=" not in seen.page.url
         assert not seen.errors
+
+
+CHART = """async source => {
+  const host = Object.assign(document.createElement("div"), { className: "uwml-plot" })
+  const handlers = {}, told = []
+  document.body.append(host)
+  host.on = (name, handler) => { handlers[name] = handler }
+  window.Plotly = { Icons: { home: {} }, react: async (_host, _traces, layout) => {
+    host._fullLayout = { xaxis: { range: layout.xaxis.range ?? [0, 9], autorange: !layout.xaxis.range } }
+  } }
+  const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }))
+  const { default: component } = await import(address)
+  const figure = name => JSON.stringify({ data: [], layout: { xaxis: {}, name } })
+  let drawn = 0
+  const draw = async (steps, zooms) => {
+    const data = { figure: figure(drawn += 1), height: 100, revision: "a", title: "", steps, zooms }
+    component({ data, parentElement: document.body, setTriggerValue: (_name, value) => told.push(value) })
+    await host.uwmlQueue
+    return host._fullLayout.xaxis.range
+  }
+  const zoom = range => {
+    host._fullLayout.xaxis = { range, autorange: false }
+    handlers.plotly_relayout({ "xaxis.range[0]": range[0] })
+  }
+  const seen = [await draw("", ["visit", 0])]
+  zoom([2, 5])
+  seen.push(await draw("", ["visit", 0]), await draw("2..5", ["visit", 1]))
+  zoom([3, 4])
+  zoom([3, 3.5])
+  seen.push(await draw("3..4", ["visit", 2]), await draw("3..3.5", ["visit", 3]))
+  seen.push(await draw("", ["visit", 3]))
+  zoom([6, 7])
+  seen.push(await draw("", ["another visit", 0]))
+  return { seen, counts: told.map(({ count }) => count) }
+}"""
+
+
+def test_what_was_drawn_before_a_zoom_was_heard_of_does_not_undo_it() -> None:
+    with visit() as seen:
+        seen.page.goto("about:blank")
+        found = seen.page.evaluate(
+            CHART, (files("uwml_core.ui") / "live_plot.js").read_text(encoding="utf-8")
+        )
+        assert not seen.errors
+    whole = [0, 9]
+    late, heard, older, newest, button, another_visit = found["seen"][1:]
+    assert found["seen"][0] == whole
+    assert late == heard == [2, 5]
+    assert older == newest == [3, 3.5]
+    assert button == another_visit == whole
+    assert found["counts"] == [1, 2, 3, 4]

@@ -192,19 +192,25 @@ function followZoom(host) {
   host.on("plotly_doubleclick", () => showWhole(host))
 }
 
+// Zooms that the visitor has made, in whatever chart of the page; the server says of how many it has heard.
+const zooms = window.uwmlZooms ??= { session: undefined, count: 0 }
+
 function tellSteps(host, steps) {
   host.uwmlSteps = steps
-  host.uwmlTold = { steps, until: performance.now() + PATIENCE_MS }
-  host.uwmlZoomed(steps)
+  zooms.count += 1
+  host.uwmlZoomed({ steps, count: zooms.count })
 }
 
 // What was drawn while a zoom was on its way to the server must not undo it.
-const PATIENCE_MS = 60_000
+function isLate({ zooms: [session, count] }) {
+  // one that began meanwhile has heard of none
+  if (session !== zooms.session) Object.assign(zooms, { session, count })
+  return count < zooms.count
+}
+
 function takeSteps(host, data) {
-  const told = host.uwmlTold
   const same = host.uwmlLatest?.revision === data.revision
-  if (same && told && told.steps !== data.steps && performance.now() < told.until) return
-  host.uwmlTold = undefined
+  if (data.steps !== null && isLate(data) && same) return
   if (host.uwmlSteps && !data.steps) forgetZoom(host)
   host.uwmlSteps = data.steps
 }
@@ -228,10 +234,11 @@ function enqueue(host) {
 export default function ({ data, parentElement, setTriggerValue }) {
   const host = parentElement.querySelector(".uwml-plot")
   host.uwmlClicked = numbers => setTriggerValue("clicked", numbers)
-  host.uwmlZoomed = steps => setTriggerValue("zoomed", steps)
-  const shown = host.uwmlLatest
-  if (["figure", "height", "revision", "steps"].every(name => shown?.[name] === data[name])) return
+  host.uwmlZoomed = zoom => setTriggerValue("zoomed", zoom)
+  const { uwmlLatest: shown, uwmlSteps: steps } = host
   takeSteps(host, data)
+  const same = host.uwmlSteps === steps && ["figure", "height", "revision"].every(name => shown?.[name] === data[name])
+  if (same) return
   host.uwmlLatest = data
   enqueue(host)
 }

@@ -55,7 +55,8 @@ def live_plot(
     # the figure itself stays as it is: it may be kept and shared
     data = {"figure": figure.to_json(validate=False), "height": height, "revision": revision}
     data |= {"title": title, "problem": problem, "glide_ms": glide_ms, "clickable": on_click is not None}
-    data |= {"overlay": overlay, "steps": None if zoom is None else zoom.text, "whole": _("Show all steps")}
+    data |= {"overlay": overlay, "whole": _("Show all steps")}
+    data |= {"steps": None, "zooms": None} if zoom is None else {"steps": zoom.text, "zooms": zoom.heard}
 
     def clicked() -> None:
         point = st.session_state[key].get("clicked")
@@ -63,9 +64,9 @@ def live_plot(
             on_click([float(number) for number in point])
 
     def zoomed() -> None:
-        steps = st.session_state[key].get("zoomed")
-        if zoom is not None and steps is not None:
-            zoom.choose(str(steps))
+        told = st.session_state[key].get("zoomed")
+        if zoom is not None and told:
+            zoom.hear(str(told["steps"]), int(told["count"]))
 
     listening: dict[str, Any] = {} if on_click is None else {"on_clicked_change": clicked}
     listening |= {} if zoom is None else {"on_zoomed_change": zoomed}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import uuid
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from uwml_core.ui.text import element, note
 
 STEPS = "steps"
 _SHOWN, _SEEN, _MISSED = "_steps_shown", "_steps_in_address", "_steps_missed"
+_HEARD = "_steps_heard"
 _NUMBER = r"(-?\d{1,15}(?:\.\d{1,6})?)"
 _RANGE = re.compile(rf"{_NUMBER}\.\.{_NUMBER}")
 
@@ -29,11 +31,19 @@ class StepZoom:
 
     Attributes:
         text: the range as the address holds it, such as ``400..900``; empty for all steps.
-        choose: takes such a text for the next time that the page is drawn.
+        heard: name of the visit, and how many zooms of its charts have been heard of: what was drawn before
+            the newest was heard of must not undo it.
+        choose: takes a range for the next time that the page is drawn.
     """
 
     text: str
+    heard: tuple[str, int]
     choose: Callable[[str], None]
+
+    def hear(self, text: str, count: int) -> None:
+        """Take the range of a chart that was zoomed into; ``count`` zooms have been made so far."""
+        st.session_state[_HEARD] = self.heard[0], count
+        self.choose(text)
 
     @property
     def within(self) -> tuple[float, float] | None:
@@ -92,7 +102,7 @@ def step_zoom(run: Run, steps: pd.DataFrame) -> StepZoom:
 
     state[_SHOWN] = run.run_id, text
     _publish(text)
-    found = StepZoom(text=text, choose=choose)
+    found = StepZoom(text=text, heard=state.setdefault(_HEARD, (uuid.uuid4().hex, 0)), choose=choose)
     # always there: what comes and goes would mount the charts below it anew
     with st.container(key="step-zoom", gap=None):
         if found.within is not None:
