@@ -171,15 +171,14 @@ class OursTwo(Ours):
     title = "run log, two arrays"
     arrays = (*ARRAYS, *IDS)
 
-    def _diagnostics(self, values: Step) -> Any:
-        return SimpleNamespace(
+    def log(self, step: int, values: Step) -> None:
+        told = SimpleNamespace(
             directions=DIRECTIONS,
-            batch_size=BATCH,
             negative_index=values.negative_index,
-            **dict.fromkeys(FURTHER),
-            **{name: values.arrays[name] for name in ARRAYS},
-            **values.scalars,
+            margin=values.arrays["margin"],
+            weight=values.arrays["weight"],
         )
+        self._log.log_step(told, item_ids=values.item_ids, epoch=0, **values.scalars)
 
 
 def verdict(kept: Mapping[str, np.ndarray], logged: Mapping[str, np.ndarray], names: tuple[str, ...]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from operator import attrgetter
 from typing import Any
 
@@ -14,6 +13,7 @@ from uwml_core.runlog import columns
 from uwml_core.runlog.arrays import scalar_values, stacked
 from uwml_core.runlog.records import EventRecord, RowsRecord, SnapshotRecord, StepRecord
 from uwml_core.runlog.schema import EVENTS, SNAPSHOTS, STEPS, TABLES
+from uwml_core.runlog.told import Told, columns_of
 
 Directions = tuple[str, str]
 
@@ -42,57 +42,37 @@ def steps_table(records: Sequence[StepRecord], directions: Directions, rank_coun
     Scalars win over what the diagnostics say; those that are no column of the schema become float64
     columns.
     """
-    schema = STEPS.schema(directions)
-    told: dict[str, Sequence[Any]] = dict(zip(_OWN, zip(*map(_own, records), strict=True), strict=True))
-    told["rank_count"] = [rank_count] * len(records)
     built: dict[str, pa.Array] = {}
-    lasts = [record.last for record in records]
-    there = _attributes(lasts)
+    values: dict[str, Sequence[Any]] = dict(zip(_OWN, zip(*map(_own, records), strict=True), strict=True))
+    values["rank_count"] = [rank_count] * len(records)
+    told = Told([record.last for record in records])
     for entry in STEPS.columns:
         if entry.per_direction:
             attribute = "direction_loss" if entry.name == "loss" else entry.name
-            if attribute in there:
-                built.update(_per_direction(lasts, attribute, entry.name, directions))
-        elif entry.name in there and entry.name not in told:
-            told[entry.name] = [getattr(last, entry.name, None) for last in lasts]
-    for name in dict.fromkeys(name for record in records for name in record.scalars):
-        given = [record.scalars.get(name) for record in records]
-        known = built.pop(name).to_pylist() if name in built else told.get(name)
-        told[name] = given if known is None else _first_given(given, known)
-    types = dict(zip(schema.names, schema.types, strict=True))
-    for name, values in told.items():
+            if (vectors := told[attribute]) is not None:
+                built.update(_per_direction(vectors, entry.name, directions))
+        elif entry.name not in values and (known := told[entry.name]) is not None:
+            values[entry.name] = known
+    for name, given in columns_of([record.scalars for record in records]).items():
+        other = built.pop(name).to_pylist() if name in built else values.get(name)
+        values[name] = given if other is None else _first_given(given, other)
+    types = {field.name: field.type for field in STEPS.fields(directions)}
+    for name, column in values.items():
         # a column of the schema that is left out becomes null
-        if name not in types or any(value is not None for value in values):
-            built[name] = columns.column(values, types.get(name, pa.float64()))
-    return columns.without_marks(columns.table(built, schema))
+        if name not in types or any(value is not None for value in column):
+            built[name] = columns.column(column, types.get(name, pa.float64()))
+    return columns.unmarked_table(built, STEPS, directions)
 
 
 def _first_given(first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
     return [other if one is None else one for one, other in zip(first, second, strict=True)]
 
 
-def _attributes(holders: Sequence[Any]) -> set[str]:
-    """Names that any of them may have: to ask each for every column takes longer than to write the file."""
-    kinds = {*map(type, holders)}
-    known = set[str]().union(*map(_names, kinds))
-    return known.union(*(getattr(holder, "__dict__", ()) for holder in holders))
-
-
-@cache
-def _names(kind: type) -> frozenset[str]:
-    # what answers to names that it does not list is asked for all
-    every = (
-        ("direction_loss", *(entry.name for entry in STEPS.columns)) if hasattr(kind, "__getattr__") else ()
-    )
-    return frozenset([*dir(kind), *every])
-
-
-def _per_direction(
-    told: Sequence[Any], attribute: str, name: str, directions: Directions
-) -> dict[str, pa.Array]:
-    values, given = stacked([getattr(one, attribute, None) for one in told], 2)
+def _per_direction(vectors: Sequence[Any], name: str, directions: Directions) -> dict[str, pa.Array]:
+    values, given = stacked(vectors, 2)
+    valid = None if given.all() else given
     return {
-        f"{name}_{direction}": columns.numbers(values[:, d], pa.float64(), given)
+        f"{name}_{direction}": columns.numbers(values[:, d], pa.float64(), valid)
         for d, direction in enumerate(directions)
     }
 

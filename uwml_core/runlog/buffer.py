@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from typing import NamedTuple
 
 from uwml_core.runlog.records import Record
@@ -19,7 +20,7 @@ class Taken(NamedTuple):
 
 
 class RecordBuffer:
-    """List of records that one thread fills and another empties.
+    """Queue of records that one thread fills, others add to now and then, and the writer empties.
 
     ``put`` blocks while ``capacity`` records wait, for ``patience_s`` at most: a file system that hangs
     must not stop training, so records are then dropped, and counted, until the writer takes again.
@@ -32,7 +33,7 @@ class RecordBuffer:
 
     def __init__(self, *, batch: int, capacity: int, patience_s: float = 30.0) -> None:
         self._batch, self._capacity, self._patience_s = batch, capacity, patience_s
-        self._records: list[Record] = []
+        self._records: deque[Record] = deque()
         # a plain lock: entering it costs the training thread no Python call
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
@@ -44,12 +45,17 @@ class RecordBuffer:
 
     def put(self, record: Record) -> None:
         """Append a record; blocks while the buffer is full."""
+        records = self._records
+        if len(records) < self._batch - 1:
+            # nobody is to be woken, and a deque needs no lock
+            records.append(record)
+            return
         with self._lock:
-            if len(self._records) >= self._capacity and not self._wait_for_room():
+            if len(records) >= self._capacity and not self._wait_for_room():
                 self._dropped += 1
                 return
-            self._records.append(record)
-            if len(self._records) == self._batch:
+            records.append(record)
+            if len(records) >= self._batch:
                 self._changed.notify_all()
 
     def _wait_for_room(self) -> bool:
@@ -73,8 +79,9 @@ class RecordBuffer:
     def take(self) -> Taken:
         """Empty the buffer."""
         with self._changed:
-            taken = Taken(self._records, self._requested, self._stalled_s, self._dropped)
-            self._records, self._stalled_s, self._dropped, self._hung = [], 0.0, 0, False
+            records = [self._records.popleft() for _ in range(len(self._records))]
+            taken = Taken(records, self._requested, self._stalled_s, self._dropped)
+            self._stalled_s, self._dropped, self._hung = 0.0, 0, False
             self._changed.notify_all()
             return taken
 

@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from uwml_core.runlog.tables import Table
+
 # by the number of the type: a type itself is hashed by its text, which takes longer than most columns
 _NUMPY_TYPES: Mapping[int, Any] = {
     pa.int16().id: np.int16,
@@ -101,13 +103,37 @@ def table(columns: Mapping[str, pa.Array], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields, metadata=schema.metadata))
 
 
-def without_marks(table: pa.Table) -> pa.Table:
-    """The same table, whose columns say so where they hold no null: Parquet then marks no row as one."""
-    fields = [
-        field.with_nullable(False) if column.null_count == 0 and not pa.types.is_nested(field.type) else field
-        for field, column in zip(table.schema, table.columns, strict=True)
-    ]
-    return pa.Table.from_arrays(table.columns, schema=pa.schema(fields, metadata=table.schema.metadata))
+def unmarked_table(columns: Mapping[str, pa.Array], spec: Table, directions: tuple[str, str]) -> pa.Table:
+    """As ``table``, from columns of the schema's types, and a column that holds no null says so.
+
+    Parquet then stores no mark of every row, and neither writes nor reads one.
+    """
+    length = len(next(iter(columns.values())))
+    fields, arrays = [], []
+    for name, type_, field, filled in spec.fields(directions):
+        data = columns.get(name)
+        fields.append(field if data is None or data.null_count else filled)
+        arrays.append(nulls(length, type_) if data is None else data)
+    known = {field.name for field in spec.fields(directions)}
+    for name, data in columns.items():
+        if name not in known:
+            fields.append(pa.field(name, data.type, nullable=data.null_count > 0))
+            arrays.append(data)
+    schema = pa.schema(fields, metadata=spec.schema(directions).metadata)
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def nulls(length: int, type_: pa.DataType) -> pa.Array:
+    """Column of nulls; those of numbers are shared, as every part of a file has some."""
+    if type_.id not in _NUMPY_TYPES or pa.types.is_timestamp(type_):
+        return pa.nulls(length, type_)
+    longest = _longest_nulls.get(type_.id)
+    if longest is None or len(longest) < length:
+        longest = _longest_nulls[type_.id] = pa.nulls(length, type_)
+    return longest.slice(0, length)
+
+
+_longest_nulls: dict[int, pa.Array] = {}
 
 
 def _present(values: Iterable[Any]) -> NDArray[np.bool_]:

@@ -66,7 +66,8 @@ class Compactor:
             files.pop()
         name = PartName(self._segment, job.first, job.last, self._rank)
         file = _File(name, job.data.num_rows, _level(job.table, job.data.num_rows, 0))
-        held, size = sum(f.kept_bytes for known in self._files.values() for f in known), job.data.nbytes
+        held = sum(file.kept_bytes for known in self._files.values() for file in known)
+        size = job.data.get_total_buffer_size()
         if file.level != _DONE and held + size <= _KEPT_BYTES:
             file.data, file.kept_bytes = job.data, size
         files.append(file)

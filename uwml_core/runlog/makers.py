@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -52,7 +52,7 @@ class RankJobMaker:
         Raises:
             Exception: whatever a value that fits no column raises; nothing is counted then.
         """
-        steps = _only(records, StepRecord)
+        steps = _Sorted(records).only(StepRecord)
         return [*self._pairs.jobs(steps, self._pairs.rows(steps)), *self._pairs.counted()]
 
 
@@ -82,18 +82,19 @@ class JobMaker(RankJobMaker):
         Raises:
             Exception: whatever a value that fits no column raises; nothing is counted then.
         """
-        steps = _only(records, StepRecord)
+        kinds = _Sorted(records)
+        steps = kinds.only(StepRecord)
         assemble.settle_scalars(steps)
         # all that may fail comes first, as what is counted and numbered below cannot be taken back
         step_jobs = self._step_jobs(steps) if steps else []
         pairs = self._pairs.rows(steps)
-        snapshots = [self._snapshot_job(record) for record in _only(records, SnapshotRecord)]
-        snapshots += [self._neighbors_job(record) for record in _only(records, NeighborsRecord)]
+        snapshots = [self._snapshot_job(record) for record in kinds.only(SnapshotRecord)]
+        snapshots += [self._neighbors_job(record) for record in kinds.only(NeighborsRecord)]
         rows = {
             name: assemble.rows_table(group, self.directions)
-            for name, group in _by_table(_only(records, RowsRecord)).items()
+            for name, group in _by_table(kinds.only(RowsRecord)).items()
         }
-        events = [*_only(records, EventRecord), *self._watch.events(steps)]
+        events = [*kinds.only(EventRecord), *self._watch.events(steps)]
         if events:
             events.sort(key=lambda event: event.time)
             rows["events"] = assemble.events_table(events, self.directions)
@@ -165,8 +166,14 @@ class PairJobs:
         return [Job(**file._asdict(), rank=self._rank) for file in files]
 
 
-def _only(records: Sequence[Record], kind: type[_Kind]) -> list[_Kind]:
-    return [record for record in records if isinstance(record, kind)]
+class _Sorted:
+    def __init__(self, records: Sequence[Record]) -> None:
+        self._kinds: dict[type, list[Any]] = {}
+        for record in records:
+            self._kinds.setdefault(type(record), []).append(record)
+
+    def only(self, kind: type[_Kind]) -> list[_Kind]:
+        return self._kinds.get(kind, [])
 
 
 def _by_table(records: list[RowsRecord]) -> dict[str, list[RowsRecord]]:

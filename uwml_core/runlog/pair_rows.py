@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from uwml_core.runlog import columns
-from uwml_core.runlog.arrays import flat, integers, joined
+from uwml_core.runlog.arrays import flat, integers, joined, kept_together
 from uwml_core.runlog.records import StepRecord
 from uwml_core.runlog.schema import PAIRS
+from uwml_core.runlog.told import Told
 
 Directions = tuple[str, str]
 # where a column is known; None where everywhere
@@ -53,12 +55,6 @@ class Layout:
         steps, _, size = self.shape
         return np.broadcast_to(values.reshape(steps, 1, size), self.shape).reshape(-1)
 
-    def directions(self) -> NDArray[np.int32]:
-        """Position of each row's direction."""
-        if self.shape is None:
-            return np.repeat(np.tile(_BOTH, len(self.sizes)), np.repeat(self.sizes, 2))
-        return np.broadcast_to(_BOTH[:, None], self.shape).reshape(-1)
-
     def starts(self) -> NDArray[np.intp]:
         """Where each step's batch begins among the anchors."""
         return np.cumsum(self.sizes) - self.sizes
@@ -77,41 +73,60 @@ def pairs_table(records: Sequence[StepRecord], directions: Directions) -> pa.Tab
     Raises:
         ValueError: for numbers that do not fit their column, or an array of another length than its batch.
     """
-    lasts = [record.last for record in records]
-    layout = Layout([_length(record.item_ids) for record in records])
-    item = integers(joined([record.item_ids for record in records], 0), np.int32, "item_ids")
-    told = {name: _floats(lasts, name, layout) for name in _ANCHOR_FLOATS}
-    floats = {name: column for name, column in told.items() if column is not None}
+    told = Told([record.last for record in records])
+    ids, sizes = kept_together([record.item_ids for record in records])
+    layout, item = Layout(sizes), integers(ids, np.int32, "item_ids")
+    floats = {
+        name: column
+        for name in _ANCHOR_FLOATS
+        if (values := told[name]) and (column := _floats(values, name, layout)) is not None
+    }
     built = {
         "step": columns.numbers(layout.of_steps(np.array([record.step for record in records])), pa.int64()),
         "epoch": _epoch_column(records, layout),
-        "direction": columns.labels(layout.directions(), directions),
+        "direction": _direction_column(layout, directions),
         "item_id": columns.numbers(layout.of_anchors(item), pa.int32()),
-        **_candidate_columns(records, item, layout),
+        **_candidate_columns(records, told, item, layout),
         **{name: columns.numbers(values, pa.float32(), valid) for name, (values, valid) in floats.items()},
         "suspected_false_negative": columns.booleans(_suspected(floats, layout)),
     }
-    return columns.without_marks(columns.table(built, PAIRS.schema(directions)))
-
-
-def _length(values: Any) -> int:
-    return int(values.shape[0] if hasattr(values, "shape") else len(values))
+    return columns.unmarked_table(built, PAIRS, directions)
 
 
 def _epoch_column(records: Sequence[StepRecord], layout: Layout) -> pa.Array:
     told = [record.epoch for record in records]
+    if told[0] is not None and told.count(told[0]) == len(told):
+        return _epoch(told[0], layout.rows)
     known = np.array([epoch is not None for epoch in told])
     values = np.array([epoch or 0 for epoch in told], dtype=np.int32)
     return columns.numbers(layout.of_steps(values), pa.int32(), _spread(known, layout.of_steps))
+
+
+@lru_cache(maxsize=4)
+def _epoch(epoch: int, rows: int) -> pa.Array:
+    """The same for part after part."""
+    return columns.numbers(np.full(rows, epoch, np.int32), pa.int32())
+
+
+def _direction_column(layout: Layout, directions: Directions) -> pa.Array:
+    if layout.shape is None:
+        codes = np.repeat(np.tile(_BOTH, len(layout.sizes)), np.repeat(layout.sizes, 2))
+        return columns.labels(codes, directions)
+    return _direction(layout.shape, directions)
+
+
+@lru_cache(maxsize=4)
+def _direction(shape: tuple[int, int, int], directions: Directions) -> pa.Array:
+    """The same for part after part."""
+    return columns.labels(np.broadcast_to(_BOTH[:, None], shape).reshape(-1), directions)
 
 
 def _spread(known: NDArray[np.bool_], spread: Callable[[NDArray[np.bool_]], NDArray[np.bool_]]) -> _Valid:
     return None if known.all() else spread(known)
 
 
-def _floats(lasts: Sequence[Any], name: str, layout: Layout) -> tuple[NDArray[np.float32], _Valid] | None:
+def _floats(values: Sequence[Any], name: str, layout: Layout) -> tuple[NDArray[np.float32], _Valid] | None:
     """A column of floats, and where it was given; None where nowhere."""
-    values = [getattr(last, name, None) for last in lasts]
     known = np.array([value is not None for value in values])
     if not known.any():
         return None
@@ -139,11 +154,12 @@ def _per_row(values: Sequence[Any], name: str, layout: Layout) -> NDArray[Any]:
 
 
 def _candidate_columns(
-    records: Sequence[StepRecord], item: NDArray[np.int32], layout: Layout
+    records: Sequence[StepRecord], told: Told, item: NDArray[np.int32], layout: Layout
 ) -> dict[str, pa.Array]:
     """Captions, and what the negatives are; captions are left out where no step has any."""
-    further = [getattr(record.last, "further_item_ids", ()) for record in records]
-    place, found = _negatives(records, [len(ids) for ids in further], layout)
+    index = _per_row(told["negative_index"] or (), "negative_index", layout)
+    further = [ids or () for ids in told["further_item_ids"] or ()]
+    place, found = _negatives(index, [len(ids) for ids in further], layout)
     remembered, named = _memory_items([item for ids in further for item in ids])
     kept = len(remembered)
     candidate = np.append(item, remembered) if kept else item
@@ -151,8 +167,8 @@ def _candidate_columns(
     built = {"negative_item_id": columns.numbers(candidate[place], pa.int32(), has_item)}
     if any(record.captions is not None for record in records):
         caption, known = _captions(records, layout)
-        told = _spread(known, layout.of_anchors)
-        built["caption"] = columns.numbers(layout.of_anchors(caption), pa.int16(), told)
+        valid = _spread(known, layout.of_anchors)
+        built["caption"] = columns.numbers(layout.of_anchors(caption), pa.int16(), valid)
         has_caption = _all_of(found, np.append(known, np.zeros(kept, np.bool_))[place])
         captions = np.append(caption, np.zeros(kept, np.int16))
         built["negative_caption"] = columns.numbers(captions[place], pa.int16(), has_caption)
@@ -169,28 +185,25 @@ def _captions(records: Sequence[StepRecord], layout: Layout) -> tuple[NDArray[np
     """Captions of the joined batches, and which are known; of some steps at least."""
     known = np.repeat([record.captions is not None for record in records], layout.sizes)
     caption = np.zeros(layout.anchors, np.int16)
-    given = joined([record.captions for record in records if record.captions is not None], 0)
-    caption[known] = integers(given, np.int16, "captions")
+    told, _ = kept_together([record.captions for record in records if record.captions is not None])
+    caption[known] = integers(told, np.int16, "captions")
     return caption, known
 
 
-def _negatives(
-    records: Sequence[StepRecord], kept: Sequence[int], layout: Layout
-) -> tuple[NDArray[np.intp], _Valid]:
+def _negatives(index: NDArray[Any], kept: Sequence[int], layout: Layout) -> tuple[NDArray[np.intp], _Valid]:
     """Position of each row's negative among the joined batches, then memories, and whether there is one."""
-    index = _per_row([record.last.negative_index for record in records], "negative_index", layout)
-    size, start = layout.of_steps(layout.sizes), layout.starts()
-    place, limit = index + layout.of_steps(start), size
+    place = index + layout.of_steps(layout.starts())
+    if not any(kept) and index.min(initial=0) >= 0 and index.max(initial=-1) < layout.sizes.min():
+        return place, None
+    limit = size = layout.of_steps(layout.sizes)
     if any(kept):
         held = np.array(kept)
         behind = layout.anchors + np.cumsum(held) - held - layout.sizes
         place = np.where(index < size, place, index + layout.of_steps(behind))
         limit = size + layout.of_steps(held)
     found = (index >= 0) & (index < limit)
-    if found.all():
-        return place, None
     place[~found] = 0
-    return place, found
+    return place, _spread(found, lambda found: found)
 
 
 def _memory_items(ids: Sequence[Any]) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 class StepRecord:
     """One optimizer step, read in the writer thread.
 
-    ``last`` and tensors are kept by reference. ``item_ids`` are whole numbers ``[batch]``, ``captions``,
-    too, or None.
+    ``last`` and tensors are kept by reference. ``item_ids`` are whole numbers ``[batch]`` as ``arrays.kept``
+    keeps them, ``captions``, too, or None.
     """
 
     step: int

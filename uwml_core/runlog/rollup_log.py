@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -67,12 +69,12 @@ class RollupLog:
     def add(self, records: Sequence[StepRecord], pairs: pa.Table) -> list[Counted]:
         """Count the rows of these steps, all of them, in the order of the steps; files that are due."""
         files = []
-        for epoch, steps, rows in _by_epoch(records, pairs):
-            if epoch != self._epoch:
+        for steps, rows in _by_epoch(records, pairs):
+            if steps[0].epoch != self._epoch:
                 files += self.cut()
-                self._epoch = epoch
-            self._first = steps[0] if self._first is None else self._first
-            self._last = steps[-1]
+                self._epoch = steps[0].epoch
+            self._first = steps[0].step if self._first is None else self._first
+            self._last = steps[-1].step
             self._waiting.append(rows)
             if sum(table.num_rows for table in self._waiting) >= _MOST_WAITING:
                 self._count()
@@ -125,20 +127,15 @@ def _together(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(tables, promote_options="default")
 
 
-def _by_epoch(
-    records: Sequence[StepRecord], pairs: pa.Table
-) -> Iterator[tuple[int | None, list[int], pa.Table]]:
-    """Neighbouring steps of one epoch: the epoch, the steps, and their rows, which are as long as told."""
-    begin = row = 0
-    while begin < len(records):
-        epoch, end = records[begin].epoch, begin
-        while end < len(records) and records[end].epoch == epoch:
-            end += 1
-        length = sum(2 * _batch(record) for record in records[begin:end])
-        yield epoch, [record.step for record in records[begin:end]], pairs.slice(row, length)
-        begin, row = end, row + length
+def _by_epoch(records: Sequence[StepRecord], pairs: pa.Table) -> Iterator[tuple[list[StepRecord], pa.Table]]:
+    """Neighbouring steps of one epoch, and their rows, which are as long as told."""
+    row = 0
+    for _, group in itertools.groupby(records, key=attrgetter("epoch")):
+        steps = list(group)
+        length = pairs.num_rows if len(steps) == len(records) else sum(2 * _batch(step) for step in steps)
+        yield steps, pairs.slice(row, length)
+        row += length
 
 
 def _batch(record: StepRecord) -> int:
-    ids: Any = record.item_ids
-    return int(ids.shape[0] if hasattr(ids, "shape") else len(ids))
+    return int(record.last.negative_index.shape[-1])

@@ -96,18 +96,20 @@ def check_batch(last: Any, directions: tuple[str, str], item_ids: Any, captions:
             f"last has directions {tuple(last.directions)}; this run's modalities give {directions}"
         )
     # of several processes that share a batch each has its own pairs
-    pairs = last.negative_index.shape[-1]
-    check_length("item_ids", item_ids, pairs)
-    if captions is not None:
-        check_length("captions", captions, pairs)
+    pairs = last.negative_index.shape[-1:]
+    if getattr(item_ids, "shape", None) != pairs:
+        check_length("item_ids", item_ids, *pairs)
+    if captions is not None and getattr(captions, "shape", None) != pairs:
+        check_length("captions", captions, *pairs)
 
 
 def check_length(name: str, values: Any, batch: int) -> None:
     """Raise a ValueError unless there is one value per pair."""
-    # the length of a tensor costs 10 us in a cold cache, its shape 1 us
-    length = values.shape[0] if hasattr(values, "shape") else len(values)
-    if length != batch:
-        raise ValueError(f"{name} has {length} entries for a batch of {batch}; expected one per pair")
+    shape = tuple(values.shape) if hasattr(values, "shape") else (len(values),)
+    if len(shape) != 1:
+        raise ValueError(f"{name} has shape {shape} for a batch of {batch}; expected one number per pair")
+    if shape != (batch,):
+        raise ValueError(f"{name} has {shape[0]} entries for a batch of {batch}; expected one per pair")
 
 
 def check_numbers(item_ids: Any, captions: Any) -> None:

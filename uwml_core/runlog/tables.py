@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -19,6 +20,15 @@ class Column:
     meaning: str
     unit: str = ""
     per_direction: bool = False
+
+
+class Field(NamedTuple):
+    """A field of an Arrow schema; ``filled`` is that of a column without null."""
+
+    name: str
+    type: pa.DataType
+    field: pa.Field
+    filled: pa.Field
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +56,20 @@ class Table:
             metadata = {"uwml_table": self.name, "uwml_schema_version": str(SCHEMA_VERSION)}
             known = self._schemas[tuple(directions)] = pa.schema(fields, metadata=metadata)
         return known
+
+    def fields(self, directions: tuple[str, str]) -> tuple[Field, ...]:
+        """The fields of the schema, ready to be put together for a file."""
+        known = self._fields.get(directions)
+        if known is None:
+            known = self._fields[directions] = tuple(
+                Field(field.name, field.type, field, field.with_nullable(False))
+                for field in self.schema(directions)
+            )
+        return known
+
+    @cached_property
+    def _fields(self) -> dict[tuple[str, str], tuple[Field, ...]]:
+        return {}
 
     @cached_property
     def _schemas(self) -> dict[tuple[str, ...], pa.Schema]:

@@ -20,8 +20,8 @@ def number_column(table: pa.Table, name: str, dtype: Any, null: float = np.nan) 
         return np.full(len(column), null, dtype)
     if column.null_count:
         column = pc.fill_null(column, pa.scalar(null, column.type))
-    values: NDArray[Any] = column.to_numpy().astype(dtype, copy=False)
-    return values
+    chunks = [chunk.to_numpy(zero_copy_only=False) for chunk in column.chunks]
+    return np.concatenate(chunks, dtype=dtype, casting="unsafe")
 
 
 def direction_codes(table: pa.Table, directions: tuple[str, str]) -> NDArray[np.int64]:

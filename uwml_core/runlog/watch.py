@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from uwml_core.runlog.records import EventRecord, StepRecord
@@ -17,13 +17,22 @@ class StepWatch:
         self._phase: str | None = None
         self._bad_since: int | None = None
 
-    def events(self, records: Iterable[StepRecord]) -> list[EventRecord]:
+    def events(self, records: Sequence[StepRecord]) -> list[EventRecord]:
         """Events of these steps, in their order; the first phase is one, too. Scalars are numbers here."""
+        if self._is_quiet(records):
+            return []
         found = []
         for record in records:
             found += self._phase_event(record)
             found += self._finite_event(record)
         return found
+
+    def _is_quiet(self, records: Sequence[StepRecord]) -> bool:
+        """Whether nothing happens in these steps, as nearly always: found out for many at once."""
+        if self._bad_since is not None or not {record.phase for record in records} <= {None, self._phase}:
+            return False
+        watched = [value for record in records for value in _watched(record) if value is not None]
+        return all(map(math.isfinite, watched))
 
     def _phase_event(self, record: StepRecord) -> list[EventRecord]:
         if record.phase is None or record.phase == self._phase:
@@ -33,9 +42,7 @@ class StepWatch:
         return [_event(record, "phase", "info", message, phase=record.phase, before=before)]
 
     def _finite_event(self, record: StepRecord) -> list[EventRecord]:
-        # a loop with a loss of its own logs it as a scalar
-        loss = record.scalars.get("loss", getattr(record.last, "loss", None))
-        norm = record.scalars.get("gradient_norm")
+        loss, norm = _watched(record)
         if self._bad_since is None and _is_finite(loss) and _is_finite(norm):
             return []
         watched = {"loss": loss, "gradient_norm": norm}
@@ -49,6 +56,13 @@ class StepWatch:
             message = f"numbers are finite again at step {record.step}, after step {since}"
             return [_event(record, "non_finite", "info", message, since=since)]
         return []
+
+
+def _watched(record: StepRecord) -> tuple[float | None, float | None]:
+    # a loop with a loss of its own logs it as a scalar
+    scalars = record.scalars
+    loss = scalars["loss"] if "loss" in scalars else getattr(record.last, "loss", None)
+    return loss, scalars.get("gradient_norm")
 
 
 def _is_finite(value: float | None) -> bool:
