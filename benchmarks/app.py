@@ -4,11 +4,12 @@ Run: python -m benchmarks.app [--folder DIR] [--moves 5] [--pages NAME ...]
      python -m benchmarks.app [--folder DIR] --visits 20 [--rounds 3] [--minutes 10]
 
 Server time is the processor time that the server's process took meanwhile, all threads; browser time is the
-wall clock until the page is drawn again, both in full. Each page gets a server of its own, which has shown a
-small run before, so that its caches are empty of the long run. With ``--visits`` one server is asked by many
-browser pages at once, which go through all pages of the sample runs and of the long run by the menu, round
-by round; meanwhile the server is asked for its health ten times a second. What is not drawn when the
-``--minutes`` are over is counted as unfinished.
+wall clock: until the browser first paints, until the first chart (or what else answers the page's question)
+is on the screen, until the whole page is, and at each move until it is drawn again. Each page gets a server
+of its own, which has shown a small run before, so that its caches are empty of the long run. With
+``--visits`` one server is asked by many browser pages at once, which go through all pages of the sample runs
+and of the long run by the menu, round by round; meanwhile the server is asked for its health ten times a
+second. What is not drawn when the ``--minutes`` are over is counted as unfinished.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,67 +32,15 @@ from urllib.parse import urlsplit
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from playwright.sync_api import sync_playwright
 
+from benchmarks.app_pages import AGAIN, HEADING, PAGES, TIMEOUT_MS, Moved, PageSpec, drawn, move, shown
 from benchmarks.large_run import make_large_run
 from tests.support.browser import ARGUMENTS, Visit, chromium, served, visit
 
 ROOT = Path(__file__).resolve().parents[1]
 LARGE, SMALL = "large", "sample-uwml"
-SIDES = ("server", "browser")
-TIMEOUT_MS = 300_000.0
+FIRST_CHART_MS, MOVE_MS = 1000.0, 150.0
 PAINT = "() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? NaN"
-HEADING = "h1.uw-page"
-# Sets uwmlRan when the script has begun to run and ended.
-WATCH = """() => {
-  const app = document.querySelector('[data-testid="stApp"]')
-  let began = false
-  window.uwmlRan = false
-  new MutationObserver((_changes, observer) => {
-    const state = app.getAttribute("data-test-script-state")
-    if (state === "running") began = true
-    if (began && state === "notRunning") { window.uwmlRan = true; observer.disconnect() }
-  }).observe(app, { attributes: true, attributeFilter: ["data-test-script-state"] })
-}"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Moved:
-    """What a visitor does: its name, what is clicked or focused, and the key that moves it, if any.
-
-    With ``drag`` the target is the key of a chart, across which is dragged.
-    """
-
-    name: str
-    target: str
-    key: str = ""
-    drag: bool = False
-
-
-SLIDER = ".st-key-{name} input[type=range]"
-TABS = ".st-key-tab button >> nth={place}"
-PAGES: dict[str, tuple[str, tuple[Moved, ...]]] = {
-    "runs": ("", ()),
-    "training": ("training", (Moved(name="zoom", target="loss", drag=True),)),
-    "weight curve": (
-        "weight_curve",
-        (Moved(name="center", target=SLIDER.format(name="center"), key="ArrowRight"),),
-    ),
-    "modal balance": (
-        "modal_balance",
-        (Moved(name="sensitivity", target=SLIDER.format(name="sensitivity"), key="ArrowRight"),),
-    ),
-    "hard negatives": (
-        "hard_negatives",
-        tuple(
-            Moved(name=name, target=TABS.format(place=place))
-            for place, name in ((1, "persistent"), (3, "wrong pairs"), (0, "hardest"))
-        ),
-    ),
-    "embedding map": ("embedding_map", ()),
-    "compare": ("compare", ()),
-    "diagnosis": ("diagnosis", ()),
-    "learn": ("learn", ()),
-    "share": ("share", ()),
-}
+ROW = "{page:16s} {what:12s} {server:>9s} {most:>9s} {browser:>10s} {bar:>6s} {verdict:7s}"
 
 
 class Server:
@@ -131,87 +80,104 @@ class Taken:
     browser_ms: float
 
 
-def timed(server: Server, work: Callable[[], object]) -> Taken:
-    """Do something in the browser; times until it returns."""
-    wall, cpu = time.perf_counter(), server.cpu_ms()
-    work()
-    return Taken(server_ms=server.cpu_ms() - cpu, browser_ms=1e3 * (time.perf_counter() - wall))
+class Watch:
+    """Server and browser time from its beginning on."""
+
+    def __init__(self, server: Server) -> None:
+        self._server, self._wall, self._cpu = server, time.perf_counter(), server.cpu_ms()
+
+    def taken(self) -> Taken:
+        """Time since then."""
+        browser_ms = 1e3 * (time.perf_counter() - self._wall)
+        return Taken(server_ms=self._server.cpu_ms() - self._cpu, browser_ms=browser_ms)
 
 
-def address(url: str, page: str, run: str) -> str:
+def address(url: str, spec: PageSpec, run: str) -> str:
     """Address of a page about a run."""
-    return f"{url}/{page}?run={run}"
-
-
-def drawn(seen: Visit) -> None:
-    """Wait until the page is drawn in full."""
-    seen.page.wait_for_selector(HEADING, timeout=TIMEOUT_MS)
-    seen.settle(timeout_ms=TIMEOUT_MS)
-
-
-def go(seen: Visit, url: str) -> None:
-    """Open an address and wait until it is drawn in full."""
-    seen.page.goto(url, wait_until="commit")
-    drawn(seen)
-
-
-def move(seen: Visit, moved: Moved) -> None:
-    """Move a control and wait until the script has run for it and the page is drawn again."""
-    seen.page.evaluate(WATCH)
-    if moved.drag:
-        seen.zoom(moved.target)
-    elif moved.key:
-        seen.page.locator(moved.target).first.press(moved.key)
-    else:
-        seen.page.locator(moved.target).first.click()
-    seen.page.wait_for_function("() => window.uwmlRan", timeout=TIMEOUT_MS)
-    drawn(seen)
+    return f"{url}/{spec.path}?run={run}{spec.query}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PageResult:
-    """What one page took: until its first paint, until it was drawn, each move, and the server's memory."""
+    """What one page took, and the server's memory.
+
+    Attributes:
+        paint_ms: until the browser painted something, as it says itself.
+        first: until the first answer was on the screen.
+        whole: until all of the page was.
+        moves: each move, by its name.
+        resident_mib: memory of the server at the end.
+    """
 
     paint_ms: float
     first: Taken
+    whole: Taken
     moves: dict[str, list[Taken]]
     resident_mib: float
 
 
 def measure_page(logs: Path, name: str, count: int) -> PageResult:
     """Open a page over a long run with empty caches, then move what it has."""
-    page, moves = PAGES[name]
+    spec = PAGES[name]
     with served(logs) as url, visit() as seen:
         server = Server(url)
-        go(seen, address(url, page, SMALL))
+        seen.page.goto(address(url, PageSpec(path=spec.path, first=spec.first), SMALL), wait_until="commit")
+        drawn(seen)
         seen.page.goto("about:blank")
-        first = timed(server, lambda: go(seen, address(url, page, LARGE)))
-        paint = float(seen.page.evaluate(PAINT))
-        times: dict[str, list[Taken]] = {moved.name: [] for moved in moves}
-        # in turn, as a tab that is open already cannot be opened
-        for moved in list(moves) * count:
-            times[moved.name].append(timed(server, lambda moved=moved: move(seen, moved)))
+        watch = Watch(server)
+        seen.page.goto(address(url, spec, LARGE), wait_until="commit")
+        shown(seen, spec)
+        first = watch.taken()
+        drawn(seen)
+        whole, paint = watch.taken(), float(seen.page.evaluate(PAINT))
+        moves = moved_in_turn(seen, server, (*spec.moves, AGAIN), count)
         if seen.errors or seen.exceptions():
             raise RuntimeError(f"{name}: {[*seen.errors, *seen.exceptions()][0]}")
-        return PageResult(paint_ms=paint, first=first, moves=times, resident_mib=server.resident_mib())
+        memory = server.resident_mib()
+        return PageResult(paint_ms=paint, first=first, whole=whole, moves=moves, resident_mib=memory)
+
+
+def moved_in_turn(
+    seen: Visit, server: Server, moves: tuple[Moved, ...], count: int
+) -> dict[str, list[Taken]]:
+    """Times of each move; in turn, as a tab that is open already cannot be opened."""
+    times: dict[str, list[Taken]] = {moved.name: [] for moved in moves}
+    for number in range(count):
+        for moved in moves:
+            watch = Watch(server)
+            move(seen, moved, number)
+            times[moved.name].append(watch.taken())
+    return times
 
 
 def page_lines(name: str, result: PageResult) -> Iterator[str]:
-    """Lines of the table for one page."""
-    first = result.first
-    yield (
-        f"{name:16s} {'opened':12s} {result.paint_ms:8.0f} {first.server_ms:10.0f} {first.browser_ms:10.0f}"
-        f" {result.resident_mib:8.0f}"
-    )
+    """Lines of the table for one page; bars are kept by the median of the server's time."""
+    blank = {"most": "", "bar": "", "verdict": ""}
+    paint, memory = f"{result.paint_ms:.0f}", f"{result.resident_mib:,.0f} MiB"
+    yield ROW.format(page=name, what="first paint", server="", browser=paint, **blank)
+    yield time_line("first chart", [result.first], FIRST_CHART_MS)
+    whole = {"server": f"{result.whole.server_ms:.0f}", "browser": f"{result.whole.browser_ms:.0f}"}
+    yield f"{ROW.format(page='', what='whole page', **whole, **blank)} {memory}"
     for move_name, times in result.moves.items():
-        server, browser = (statistics.median(getattr(t, f"{side}_ms") for t in times) for side in SIDES)
-        yield f"{'':16s} {move_name:12s} {'':8s} {server:10.0f} {browser:10.0f}"
+        yield time_line(move_name, times, MOVE_MS)
+
+
+def time_line(what: str, times: list[Taken], bar: float) -> str:
+    """Median and largest server time, median browser time, and whether the bar is kept."""
+    server, browser = ([getattr(taken, f"{side}_ms") for taken in times] for side in ("server", "browser"))
+    middle = statistics.median(server)
+    numbers = {"server": middle, "most": max(server), "browser": statistics.median(browser), "bar": bar}
+    verdict = "kept" if middle <= bar else "MISSED"
+    return ROW.format(
+        page="", what=what, verdict=verdict, **{name: f"{value:.0f}" for name, value in numbers.items()}
+    ).rstrip()
 
 
 def report_pages(logs: Path, names: list[str], moves: int) -> None:
     """Print the table."""
-    print(f"load {', '.join(f'{value:.1f}' for value in os.getloadavg())}, {os.cpu_count()} CPUs")
-    print(f"{'page':16s} {'':12s} {'paint ms':>8s} {'server ms':>10s} {'browser ms':>10s} {'RSS MiB':>8s}")
+    print(f"load {', '.join(f'{value:.1f}' for value in os.getloadavg())}, {os.cpu_count()} CPUs; ms")
+    heads = {"server": "server", "most": "at most", "browser": "browser", "bar": "bar", "verdict": ""}
+    print(ROW.format(page="page", what="", **heads).rstrip())
     for name in names:
         for line in page_lines(name, measure_page(logs, name, moves)):
             print(line, flush=True)
@@ -227,8 +193,8 @@ def report_visits(logs: Path, names: list[str], visits: int, rounds: int, minute
     until = time.monotonic() + 60 * minutes
     with served(logs) as url, sync_playwright() as playwright:
         server, health = Server(url), Health(url)
-        shown = playwright.chromium.launch(executable_path=chromium(), headless=True, args=ARGUMENTS)
-        seen = [listening(shown.new_context()) for _visit in range(visits)]
+        browser = playwright.chromium.launch(executable_path=chromium(), headless=True, args=ARGUMENTS)
+        seen = [listening(browser.new_context()) for _visit in range(visits)]
         for number in range(rounds + 1):
             # the first turn opens the addresses; it reads the runs and loads the app into each browser page
             turns = range(1, len(names) + 1) if number else range(1)
@@ -239,7 +205,7 @@ def report_visits(logs: Path, names: list[str], visits: int, rounds: int, minute
         for error in [error for one in seen for error in one.errors][:5]:
             print(error)
         health.stop()
-        shown.close()
+        browser.close()
 
 
 def round_line(times: list[float], seen: list[Visit], server: Server, cpu: float, health: Health) -> str:
@@ -299,7 +265,7 @@ def one_turn(
             follow_menu(one, name)
         else:
             run = runs[place // 2 % len(runs)]
-            one.page.goto(address(url, PAGES[name][0], run), wait_until="commit", timeout=TIMEOUT_MS)
+            one.page.goto(address(url, PAGES[name], run), wait_until="commit", timeout=TIMEOUT_MS)
     for place, one in enumerate(seen):
         try:
             arrived(one, names[(turn + place) % len(names)], 1e3 * max(1.0, until - time.monotonic()))
@@ -312,7 +278,7 @@ def one_turn(
 
 def follow_menu(one: Visit, name: str) -> None:
     """Click a page's link, without waiting for what follows."""
-    path = f"/{PAGES[name][0]}"
+    path = f"/{PAGES[name].path}"
     script = """path => [...document.querySelectorAll("[data-testid=stSidebarNavLink]")]
         .find(link => link.pathname === path)?.click()"""
     one.page.evaluate(script, path)
