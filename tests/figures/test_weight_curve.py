@@ -9,6 +9,7 @@ from uwml_core.figures.weight_curve import curve_by_epoch_figure, weight_curve_f
 from uwml_core.weighting import UWMLConfig
 
 DIRECTIONS = ("i2t", "t2i")
+IN_USE = f"in use, steepness {UWMLConfig().steepness_end:.1f}"
 NOW, NEW = (curve_frame(UWMLConfig(center=c), [1.0]) for c in (0.15, 0.05))
 
 
@@ -41,7 +42,7 @@ def test_margins_are_outlines_that_fall_to_zero_on_both_sides(look):
 def test_curve_and_ghost_are_the_frames_on_the_right_axis(look):
     figure = draw(look, center=0.05)
     ghost, tried = by_name(figure, "in use"), by_name(figure, "tried")
-    assert ghost.name == "in use, steepness 20.0"
+    assert ghost.name == IN_USE
     assert (ghost.line.dash, ghost.line.color) == ("dash", look.ghost)
     assert tried.line.color == look.accent
     assert tried.y.tolist() == pytest.approx(NEW["weight"].tolist(), abs=1e-6)
@@ -54,7 +55,7 @@ def test_curve_and_ghost_are_the_frames_on_the_right_axis(look):
 def test_unchanged_curve_has_no_ghost(look):
     figure = draw(look, new=NOW)
     names = [trace.name for trace in figure.data if trace.yaxis == "y2"]
-    assert names == ["in use, steepness 20.0"]
+    assert names == [IN_USE]
 
 
 def test_flat_curve_has_no_center(look):

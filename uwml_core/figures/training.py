@@ -86,7 +86,7 @@ def line_figure(
     levels = np.empty(0) if references is None else references["value"].to_numpy(dtype=np.float64)
     span = finite_span(series["value"].to_numpy(), levels)
     fit_axes(figure, series["step"].to_numpy(), span)
-    figure.update_yaxes(nticks=max(4, height // 40))
+    figure.update_yaxes(nticks=max(6, height // 40))
     end_labels(figure, _ends(front, theme, directions, within), span)
     return figure.figure()
 

@@ -112,7 +112,7 @@ def _add_margins(
         figure.add_trace(_outline(rows, direction, color))
         # Named on its outer flank, where the other direction and the top of the curve are not.
         is_left = direction == min(means, key=lambda d: means[d])
-        _name_margins(figure, rows, direction, color, is_left=is_left, span=span)
+        _name_margins(figure, inside, direction, color, is_left=is_left, span=span)
         tops.append(float(rows["count"].max()))
     return max(tops)
 
@@ -123,21 +123,21 @@ def _mean_margin(rows: pd.DataFrame) -> float:
 
 
 def _name_margins(
-    figure: Draft, rows: pd.DataFrame, direction: str, color: str, *, is_left: bool, span: Span
+    figure: Draft, inside: pd.DataFrame, direction: str, color: str, *, is_left: bool, span: Span
 ) -> None:
-    count, edge = rows["count"].to_numpy(), rows["left" if is_left else "right"].to_numpy()
+    count = inside.loc[inside["direction"] == direction, "count"]
     # Low on the left, below the floor of the curve; on the right the curve has come down by half height.
     # Further inwards where it would reach beyond the axes, at last on the other side of the highest bar.
-    for height in np.linspace(0.15 if is_left else 0.5, 1.0, 6):
-        at = np.flatnonzero(count >= height * count.max())[0 if is_left else -1]
-        fits = abs(edge[at] - span[0 if is_left else 1]) >= _NAME_WIDTH * (span[1] - span[0])
-        if fits:
+    for level in np.linspace(0.15 if is_left else 0.5, 1.0, 6) * count.max():
+        bars = inside[inside["count"] >= level]
+        x = float(bars["left"].min() if is_left else bars["right"].max())
+        if fits := abs(x - span[0 if is_left else 1]) >= _NAME_WIDTH * (span[1] - span[0]):
             break
     to_left = is_left == fits
     figure.add_annotation(
         text=_("{direction}, n = {n}").format(direction=direction, n=f"{int(count.sum()):,}"),
-        x=float(edge[at]),
-        y=float(count[at]),
+        x=x,
+        y=float(level),
         xanchor="right" if to_left else "left",
         yanchor="middle",
         xshift=-6 if to_left else 6,
