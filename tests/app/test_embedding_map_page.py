@@ -231,6 +231,7 @@ def test_large_snapshot_shows_its_points_before_it_is_compared(
     open_page: Callable[..., Any], logs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(map_told, "AT_ONCE_POINTS", 10)
+    monkeypatch.setattr(map_told, "COMPARED_AT_ONCE", 10)
     release = threading.Event()
     some, all_ = map_told.pair_strength, held(release, map_told.pair_strength)
     # those of the points that are asked about are told at once
@@ -257,6 +258,7 @@ def test_large_snapshot_is_drawn_before_anything_is_measured(
 ) -> None:
     monkeypatch.setattr(map_read, "AT_ONCE_POINTS", 10)
     monkeypatch.setattr(map_told, "AT_ONCE_POINTS", 10)
+    monkeypatch.setattr(map_told, "COMPARED_AT_ONCE", 10)
     judged: list[int] = []
     monkeypatch.setattr(map_told, "projection_quality", judged.append)
     measured: list[int] = []

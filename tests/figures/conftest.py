@@ -42,8 +42,8 @@ def every_field_is_known_to_plotly(monkeypatch):
     """A draft's figure is not checked where it is made; here each one is."""
     finished = Draft.figure
 
-    def checked(draft):
-        go.Figure(data=draft.data, layout=draft.layout)
-        return finished(draft)
+    def checked(draft, *over):
+        go.Figure(data=[*draft.data, *over], layout=draft.layout)
+        return finished(draft, *over)
 
     monkeypatch.setattr(Draft, "figure", checked)

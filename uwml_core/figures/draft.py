@@ -87,10 +87,10 @@ class Draft:
             yaxis2={"anchor": "x2", "domain": [0.0, 1.0], "matches": "y", "showticklabels": False},
         )
 
-    def figure(self) -> go.Figure:
-        """The finished figure."""
+    def figure(self, *over: dict[str, Any]) -> go.Figure:
+        """The finished figure, with more traces over it that the draft itself does not keep."""
         # the tests check every field; to check them again here takes ten times as long as the rest
-        return Drawing(self.data, self.layout)
+        return Drawing([*self.data, *over], self.layout)
 
 
 def axis_number(panel: int) -> str:

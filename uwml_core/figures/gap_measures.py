@@ -69,10 +69,19 @@ def gap_measures_figure(
         step: snapshot to mark.
         height: pixels.
     """
+    figure = gap_measures_draft(gaps, theme, modalities=modalities, height=height)
+    return marked_figure(figure, gaps, theme, step)
+
+
+def gap_measures_draft(
+    gaps: pd.DataFrame, theme: Theme, *, modalities: tuple[str, str], height: int = 460
+) -> Draft:
+    """The figure without a mark, which is the same whatever snapshot is looked at."""
     if not np.isfinite(gaps["value"].to_numpy(np.float64)).any():
         text = _("No snapshot in which an item has both modalities")
-        return say_empty(Draft(theme, height=height), theme, text).figure()
-    unit = "step" if gaps["epoch"].isna().any() else "epoch"
+        empty: Draft = say_empty(Draft(theme, height=height), theme, text)
+        return empty
+    unit = _unit(gaps)
     lines: dict[str | None, str] = {modalities[0]: theme.first, modalities[1]: theme.second}
     lines[ACROSS] = theme.muted
     # whole numbers only: there is no half epoch
@@ -82,8 +91,17 @@ def gap_measures_figure(
         rows = gaps[gaps["measure"] == measure]
         colors: dict[str | None, str] = lines if measure in SPLIT_MEASURES else {None: theme.accent}
         _add_panel(figure, rows, place, unit=unit, colors=colors, theme=theme)
-        _add_mark(figure, rows[rows["step"] == step], place, unit, theme)
-    return figure.figure()
+    return figure
+
+
+def marked_figure(draft: Draft, gaps: pd.DataFrame, theme: Theme, step: int | None) -> go.Figure:
+    """What ``gap_measures_draft`` drew, which stays as it is, with a ring around one snapshot's values."""
+    marks = [] if step is None else _marks(gaps[gaps["step"] == step], _unit(gaps), theme)
+    return draft.figure(*marks)
+
+
+def _unit(gaps: pd.DataFrame) -> str:
+    return "step" if gaps["epoch"].isna().any() else "epoch"
 
 
 def _frame(theme: Theme, height: int, x_title: str, apart: int) -> Draft:
@@ -243,10 +261,11 @@ def _line(rows: pd.DataFrame, measure: str, name: str | None, color: str, unit: 
     }
 
 
-def _add_mark(figure: Draft, rows: pd.DataFrame, place: int, unit: str, theme: Theme) -> None:
-    if rows.empty:
-        return
+def _marks(rows: pd.DataFrame, unit: str, theme: Theme) -> list[dict[str, Any]]:
     ring = {"symbol": "circle-open", "size": 9, "color": theme.text, "line": {"width": 1.5}}
-    values = {"x": floats(rows[unit]), "y": floats(rows["value"])}
-    mark = {"type": "scatter", **values, "mode": "markers", "marker": ring, "hoverinfo": "skip"}
-    figure.add_trace(mark | _on(place + 1))
+    mark = {"type": "scatter", "mode": "markers", "marker": ring, "hoverinfo": "skip"}
+    x, y, measure = floats(rows[unit]), floats(rows["value"]), rows["measure"].to_numpy(object)
+    places = {number: measure == name for number, name in enumerate(MEASURES, start=1)}
+    return [
+        {**mark, "x": x[mine], "y": y[mine], **_on(number)} for number, mine in places.items() if mine.any()
+    ]

@@ -9,7 +9,8 @@ import streamlit as st
 
 from uwml_core.analysis.gap_intervals import DRAWS
 from uwml_core.analysis.hubness import NEIGHBORS
-from uwml_core.figures.gap_measures import gap_measures_figure
+from uwml_core.figures.draft import Draft
+from uwml_core.figures.gap_measures import gap_measures_draft, marked_figure
 from uwml_core.figures.theme import Theme
 from uwml_core.i18n import _, language, ngettext
 from uwml_core.runlog.reader import Run
@@ -40,7 +41,8 @@ def gap_card(
             note(_still(gaps, rest))
         return
     measured = (str(run.path), snapshots_version(run), tuple(gaps["step"].unique()))
-    figure = _figure(measured, step, modalities, language(), theme.base, _gaps=gaps, _theme=theme)
+    draft = _draft(measured, modalities, language(), theme.base, _gaps=gaps, _theme=theme)
+    figure = marked_figure(draft, gaps, theme, step)
     card(
         _("The gap in the original space"),
         figure,
@@ -55,15 +57,14 @@ def gap_card(
 
 
 @shared
-def _figure(
+def _draft(
     measured: Hashable,
-    step: int,
     modalities: tuple[str, str],
     *spoken: str,
     _gaps: pd.DataFrame,
     _theme: Theme,
-) -> object:
-    return gap_measures_figure(_gaps, _theme, modalities=modalities, step=step, height=HEIGHT)
+) -> Draft:
+    return gap_measures_draft(_gaps, _theme, modalities=modalities, height=HEIGHT)
 
 
 def _formulas() -> dict[str, str]:

@@ -32,6 +32,8 @@ Floats = NDArray[np.float64]
 
 # Points whose margins are computed at once where those of the whole snapshot are not known.
 MOST_COMPARED = 200
+# Comparing all points of a snapshot with all takes a hundredth of a second up to here.
+COMPARED_AT_ONCE = 1_500
 # Points of a larger one whose neighborhoods are looked at.
 KEPT_PROBES = 2_000
 
@@ -39,27 +41,28 @@ KEPT_PROBES = 2_000
 def map_points(run: Run, step: int, layout: pd.DataFrame, name: str, *, ranked: bool) -> pd.DataFrame:
     """Points of one snapshot with everything that is told about them; ``name`` identifies the layout.
 
-    Of a large snapshot margin and rank are computed only where ``ranked`` asks for them, and come later.
+    But of small snapshots margin and rank come later, of large ones only where ``ranked`` asks for them.
     """
-    strength = pair_strengths(run, step, wanted=ranked)
+    few = len(snapshot(run, step).item_ids) <= AT_ONCE_POINTS
+    strength = pair_strengths(run, step, wanted=ranked or few)
     at = (snapshots_version(run), run.has("items"), strength is None)
     return _points(str(run.path), at, step, name, _run=run, _layout=layout, _strength=strength)
 
 
 def pair_strengths(run: Run, step: int, *, wanted: bool) -> pd.DataFrame | None:
-    """Frame of ``pair_strength`` of a snapshot; of a large one None unless it was wanted and is there."""
+    """Frame of ``pair_strength``; unless the snapshot is small None until it was wanted and is there."""
     shot = snapshot(run, step)
     names = shot.named(run.modalities)
-    if len(shot.item_ids) <= AT_ONCE_POINTS:
+    if len(shot.item_ids) <= COMPARED_AT_ONCE:
         return _strength(str(run.path), snapshots_version(run), step, names, _run=run)
     key = ("strength", str(run.path), snapshots_version(run), step, names)
-    return later(key, lambda: pair_strength(shot, names), wanted=wanted)
+    return later(key, lambda: pair_strength(shot, names), wanted=wanted, after_page=True)
 
 
 def map_quality(run: Run, step: int, layout: pd.DataFrame, name: str) -> ProjectionQuality | None:
     """What the map of one snapshot kept of its neighborhoods; ``name`` identifies the layout.
 
-    None while that of a large snapshot is being computed.
+    None while that of any but a small snapshot is being computed.
     """
     return _judged(run, step, layout, projection_quality, ("quality", name))
 
@@ -81,7 +84,7 @@ def _judged(
         known = np.isfinite(places).all(axis=1)
         return judge(shot.vectors[known], places[known])
 
-    if len(shot.item_ids) <= AT_ONCE_POINTS:
+    if len(shot.item_ids) <= COMPARED_AT_ONCE:
         return _kept(key, _work=work)  # type: ignore[no-any-return]
     return later(key, work, after_page=True)
 
