@@ -1,5 +1,3 @@
-from functools import partial
-
 import streamlit as st
 
 from uwml_core import ui
@@ -30,8 +28,10 @@ def body(run: Run) -> None:
     points = ui.map_points(run, step, layout.frame, layout.name, ranked=view.ranked)
     shown = ui.colored_points(run, snapshot, points, layout, view)
     with left:
-        quality = partial(ui.map_quality, run, step, layout.frame, layout.name)
-        ui.map_card(shown, layout, view, quality, modalities=modalities, theme=theme)
+        ui.map_card(
+            shown, layout, view, lambda: ui.map_quality(run, step, layout.frame, layout.name),
+            modalities=modalities, theme=theme,
+        )  # fmt: skip
     # only now: it takes longer than the map
     gaps, rest = ui.gap_measures(run, snapshot)
     if rest != known[1]:
