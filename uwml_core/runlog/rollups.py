@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from uwml_core.runlog import columns
-from uwml_core.runlog.grouping import Groups, grouped
+from uwml_core.runlog.grouping import Groups
 from uwml_core.runlog.schema import ITEM_ROLLUPS, MARGIN_ROLLUPS
 from uwml_core.runlog.tables import Table
 from uwml_core.runlog.values import direction_codes, number_column
@@ -131,7 +131,7 @@ def _count_items(pairs: Values, groups: Groups) -> Values:
     margin = _or_zero(pairs["margin"], finite)
     n, rows, weights = groups.rows(finite), groups.rows(), groups.rows(weighed)
     mean = groups.total(margin) / np.maximum(n, 1)
-    squares = groups.total(_or_zero((margin - mean[groups.of]) ** 2, finite))
+    squares = groups.total(_or_zero((margin - groups.spread(mean)) ** 2, finite))
     return {
         "n": n,
         "margin_mean": mean,
@@ -154,7 +154,7 @@ def _merge_items(rows: Values, groups: Groups) -> Values:
         merged["margin_mean"] = mean
     if "margin_spread" in rows:
         # around the common mean, as a difference of squares would lose the digits of a small spread
-        apart = rows["margin_mean"] - mean[groups.of]
+        apart = rows["margin_mean"] - groups.spread(mean)
         squares = groups.total(n * (rows["margin_spread"] ** 2 + apart**2))
         merged["margin_spread"] = np.sqrt(squares / np.maximum(whole, 1))
     if "weight_mean" in rows:
@@ -223,19 +223,25 @@ def pair_values(pairs: pa.Table, directions: Directions, chosen: NDArray[np.intp
 
 def count_values(rollup: Rollup, rows: Values) -> Values:
     """Rollup of the rows that ``pair_values`` gave, sorted by its keys."""
-    epoch = rows["epoch"]
-    if rollup.span > 1:
-        epoch = np.where(epoch == NO_EPOCH, NO_EPOCH, epoch // rollup.span * rollup.span)
-    keys = [epoch, rows["direction"], rollup.place(rows)]
-    groups = grouped(keys)
-    shown = {name: values[groups.shown] for name, values in zip(rollup.keys, keys, strict=True)}
-    return shown | rollup.count(rows, groups)
+    groups = Groups([_window(rows["epoch"], rollup.span), rows["direction"], rollup.place(rows)])
+    return dict(zip(rollup.keys, groups.key_columns(), strict=True)) | rollup.count(rows, groups)
+
+
+def _window(epoch: NDArray[np.int64], span: int) -> NDArray[np.int64]:
+    """The first epoch of the window that each is in."""
+    if span == 1:
+        return epoch
+    # to divide takes longer than to count, and nearly always there is one epoch
+    one = (epoch == epoch[:1]).all()
+    known = epoch[:1] if one else epoch
+    windows = np.where(known == NO_EPOCH, NO_EPOCH, known // span * span)
+    return np.repeat(windows, len(epoch)) if one else windows
 
 
 def merged(rollup: Rollup, rows: Values, within: NDArray[Any] | None = None) -> Values:
     """Rows with equal keys added up, sorted by the keys; only those of equal ``within``, where given."""
     keys = [*(() if within is None else (within,)), *(rows[name] for name in rollup.keys)]
-    groups = grouped(keys)
+    groups = Groups(keys)
     result = rollup.merge(rows, groups)
     # every other column is the same within a group
     return {name: result[name] if name in result else values[groups.shown] for name, values in rows.items()}
