@@ -487,6 +487,28 @@ def test_an_array_of_another_length_is_told_by_its_name(tmp_path: Path, name: st
     assert open_run(tmp_path / "run").table("steps")["step"].to_pylist() == [0, 1, 4]
 
 
+def test_a_batch_waits_for_the_rest_after_the_last_one_unless_many_do() -> None:
+    buffer = RecordBuffer(batch=2, capacity=8, rest_s=3600.0)
+    event = EventRecord(0, 0, "info", "note", "", None)
+    assert not buffer.wait(0.0)
+    buffer.put(event)
+    buffer.put(event)
+    assert buffer.wait(0.0)
+    assert len(buffer.take().records) == 2
+    for _ in range(5):
+        buffer.put(event)
+        assert not buffer.wait(0.0)
+    buffer.put(event)
+    assert buffer.wait(0.0)
+    assert len(buffer.take().records) == 6
+    # rested by now
+    buffer._rested = 0.0
+    buffer.put(event)
+    assert not buffer.wait(0.0)
+    buffer.put(event)
+    assert buffer.wait(0.0)
+
+
 def test_full_buffer_blocks_until_the_writer_takes_and_says_how_long() -> None:
     buffer = RecordBuffer(batch=1, capacity=2)
     event = EventRecord(0, 0, "info", "note", "", None)

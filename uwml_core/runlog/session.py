@@ -16,6 +16,9 @@ from uwml_core.runlog.opening import OpenRun
 from uwml_core.runlog.runfile import RunInUseError
 from uwml_core.runlog.thread import Problem, WriterThread
 
+# a part is written that often at most, unless many steps wait
+REST_S = 1.0
+
 
 class TelemetryWarning(UserWarning):
     """The log could not be written; training goes on."""
@@ -43,7 +46,8 @@ class Session:
         self._closed = False
         self._ending = ExitStack()
         self._copying: CopyThread | None = None
-        self._buffer = RecordBuffer(batch=flush_steps, capacity=4 * flush_steps)
+        rest_s = min(REST_S, flush_seconds / 2)
+        self._buffer = RecordBuffer(batch=flush_steps, capacity=4 * flush_steps, rest_s=rest_s)
         self._thread = WriterThread(
             self._buffer,
             opened.maker(self.directions),
