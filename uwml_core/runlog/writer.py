@@ -56,7 +56,7 @@ class RunLogger(SimilarityLog, SnapshotLog):
         parent: run id of the run that this one continues, copies weights from or tries other settings of.
         resume_from_step: opens a new segment of an existing run; the first step that it will log.
         flush_seconds: a part is written at least that often.
-        flush_steps: and after so many steps; where they come fast, once a second or after three times as many.
+        flush_steps: and after so many steps; where they come fast, each second or after three times as many.
         total_steps: optimizer steps planned.
         strict: raise ``TelemetryError`` at the next call instead of warning.
         pairs_every: pairs are kept of the steps that are multiples of it; the rollups count all of them.
