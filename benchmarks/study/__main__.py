@@ -19,6 +19,7 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.study.paired import Results
+from benchmarks.study.pictures import PICTURE, picture
 from benchmarks.study.plan import parts
 from benchmarks.study.quick import quick
 from benchmarks.study.running import run
@@ -35,7 +36,11 @@ def main() -> None:
     )
     parser.add_argument("--folder", type=Path, help="where results are kept while they are made")
     parser.add_argument("--tables", action="store_true", help="train nothing")
-    parser.add_argument("--document", type=Path, help="put the tables between the marks of this file")
+    parser.add_argument(
+        "--document",
+        type=Path,
+        help="put the tables between the marks of this file, and the figure beside it",
+    )
     parser.add_argument("--quick", action="store_true", help="a reduced form with its own checks")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -61,6 +66,7 @@ def _tell(folder: Path | None, file: Path | None) -> None:
             print(f"## {name}\n\n{make(results)}\n")
     else:
         file.write_text(document(file.read_text(encoding="utf-8"), results), encoding="utf-8")
+        (file.parent / "images" / PICTURE).write_text(picture(results), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -50,12 +50,14 @@ def _changed(title: str, **fields: object) -> Case:
     return Case(title=title, settings={**BASE, **{f"loss.{name}": value for name, value in fields.items()}})
 
 
-# Where the defaults began, weightings without a floor, the defaults among them, and a preset.
+# Where the defaults began, what they are now, and others.
+FIRST = Case(title="floor 0.3, 2 to 12: the first defaults", settings={}, method=FLOORED)
+LATE = Case(title="no floor, 2 to 20: preset checked_pairs", settings=weighted(0.15, 2.0, 20.0))
+DEFAULTS = Case(title="no floor, 16 to 24: the defaults", settings={})
+NOISY = Case(title="no floor, 12 throughout, center 0.3", settings=weighted(0.3, 12.0, 12.0))
 CANDIDATES = (
-    Case(title="floor 0.3, 2 to 12: the first defaults", settings={}, method=FLOORED),
-    Case(title="no floor, 2 to 20: the defaults", settings={}),
+    *(FIRST, LATE, DEFAULTS, NOISY),
     Case(title="no floor, 2 to 20, center 0.3", settings=BASE),
-    Case(title="no floor, 12 throughout, center 0.3: preset noisy_pairs", settings=weighted(0.3, 12.0, 12.0)),
     Case(
         title="no floor, in standard deviations, center 1, 0.5 to 3",
         settings={**weighted(1.0, 0.5, 3.0), "loss.margin_scale": "negative_std"},
@@ -70,15 +72,25 @@ ADDED = Case(title="added instead of multiplied", settings={**BASE, "loss.combin
 NONE = Case(title="none: InfoNCE", settings={}, method=INFONCE)
 # without the pair weight there is no stage
 ABLATION = (ALL, NO_DIRECTION, NO_STAGE, PAIR, DIRECTION, ADDED, NONE)
-# InfoNCE, both defaults and the preset for wrong pairs
-CHOICES = (NONE, *CANDIDATES[:2], CANDIDATES[3])
-LONG = tuple(replace(case, longer=5) for case in CHOICES)
+CHOICES = (NONE, *CANDIDATES[:4])
+# times as many epochs
+FAR = 5
+LONG = tuple(replace(case, longer=FAR) for case in CHOICES)
 # Weightings among which the validation split chooses: how steep in the beginning, and where the center is.
 SCREENED = tuple(
     Case(title=f"center {center:g}, {start:g} to {end:g}", settings=weighted(center, start, end))
     for center, start, end in (
-        *((0.15, 2.0, 20.0), (0.15, 8.0, 20.0), (0.15, 12.0, 12.0), (0.15, 20.0, 20.0)),
-        *((0.2, 8.0, 12.0), (0.2, 12.0, 20.0), (0.3, 6.0, 6.0), (0.3, 8.0, 12.0), (0.3, 12.0, 12.0)),
+        *(
+            (0.15, 2.0, 20.0),
+            (0.15, 8.0, 20.0),
+            (0.15, 12.0, 12.0),
+            (0.15, 12.0, 30.0),
+            (0.15, 20.0, 20.0),
+            (0.15, 16.0, 24.0),
+            (0.15, 20.0, 30.0),
+            (0.15, 30.0, 30.0),
+        ),
+        *((0.1, 20.0, 20.0), (0.2, 12.0, 20.0), (0.2, 12.0, 30.0), (0.2, 20.0, 20.0), (0.3, 12.0, 12.0)),
     )
 )
 SENSITIVITY = (

@@ -71,7 +71,7 @@ def _product(
 
 
 # The defaults, written out: these results stay what they are if defaults change.
-WEIGHTING: Settings = {**FLOORED_WEIGHTING, **weighted(0.15, 2.0, 20.0)}
+WEIGHTING: Settings = {**FLOORED_WEIGHTING, **weighted(0.15, 16.0, 24.0)}
 _RATE = "train.learning_rate"
 _RATES = (1e-3, 3e-3)
 _TEMPERATURE_GRID = _product("loss.temperature", (0.07, 0.2), _RATE, _RATES)
@@ -88,7 +88,7 @@ METHODS: Mapping[str, Method] = {
         preset="uwml",
         settings=WEIGHTING,
         grid=(
-            weighted(0.15, 2.0, 20.0),
+            weighted(0.15, 16.0, 24.0),
             weighted(0.3, 2.0, 20.0),
             weighted(0.3, 12.0, 12.0),
             weighted(0.3, 12.0, 12.0, temperature=0.1),

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from benchmarks.study.cases import ABLATION, CANDIDATES, CHOICES, FEW_SEEDS, LONG, PROMISES, SENSITIVITY, Case
+from benchmarks.study.cases import (
+    ABLATION,
+    CANDIDATES,
+    CHOICES,
+    FAR,
+    FEW_SEEDS,
+    LONG,
+    NONE,
+    PROMISES,
+    SCREENED,
+    SENSITIVITY,
+    Case,
+)
 from benchmarks.study.configuration import Configuration
 from benchmarks.study.methods import (
     FLOORED,
@@ -70,6 +83,7 @@ def parts() -> Iterator[Part]:
     yield _cases(CHOICES, "image", 0.4, FEW_SEEDS, "scratch")
     yield _cases(SENSITIVITY, "image", 0.4, FEW_SEEDS)
     yield _cases(CHOICES, "image", 0.0, FEW_SEEDS, "scratch")
+    yield from _screening()
     yield from _grid(LONG, FEW_SEEDS)
     yield from _grid(CHOICES, FEW_SEEDS, "scratch")
     for modality in MODALITIES:
@@ -109,6 +123,15 @@ def _grid(cases: Sequence[Case], seeds: tuple[int, ...] = SEEDS, encoder: str = 
     for modality in MODALITIES:
         for noise in (0.4, 0.0):
             yield _cases(cases, modality, noise, seeds, encoder)
+
+
+def _screening() -> Iterator[Part]:
+    for longer in (FAR, 1):
+        for modality in MODALITIES:
+            for noise in (0.4, 0.0):
+                cases = (replace(case, longer=longer) for case in (NONE, *SCREENED))
+                made = [case.configuration(modality, noise, purpose="tune") for case in cases]
+                yield Part(partial(_same, made), TUNING_SEEDS)
 
 
 def _search(modality: str) -> Iterator[Part]:

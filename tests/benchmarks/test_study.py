@@ -13,6 +13,7 @@ from benchmarks.study.cases import CANDIDATES
 from benchmarks.study.configuration import Configuration
 from benchmarks.study.methods import METHODS, NOISES, TUNED_INFONCE, configuration, tuning
 from benchmarks.study.paired import Results, told
+from benchmarks.study.pictures import PICTURE, picture
 from benchmarks.study.plan import MODALITIES, chosen, parts
 from benchmarks.study.promises import Promise
 from benchmarks.study.quick import checks
@@ -135,10 +136,11 @@ def test_the_document_is_made_of_the_results() -> None:
     results = Results(pd.read_parquet(root / "benchmarks" / "results" / "results.parquet"))
     assert all(f"<!-- {name} -->" in text and f"<!-- /{name} -->" in text for name in TABLES)
     assert document(text, results) == text
+    assert (root / "docs" / "images" / PICTURE).read_text(encoding="utf-8") == picture(results)
 
 
 def test_the_presets_are_what_was_measured() -> None:
-    for name, ending in (("uwml", ": the defaults"), ("noisy_pairs", ": preset noisy_pairs")):
+    for name, ending in (("uwml", ": the defaults"), ("checked_pairs", ": preset checked_pairs")):
         (case,) = (case for case in CANDIDATES if case.title.endswith(ending))
         measured, config = case.configuration("image", 0.0).settings, loss_preset(name).to_dict()
         loss = {key: value for key, value in measured.items() if key.startswith("loss.")}

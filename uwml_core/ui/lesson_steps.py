@@ -56,7 +56,13 @@ def _curve(config: UWMLConfig, progress: float) -> pd.DataFrame:
 
 
 def _logged() -> str:
-    return _("Margins and gaps: logged by the run {name}.").format(name=SAMPLE)
+    run = _sample()
+    told = _("Margins and gaps: logged by the run {name}.").format(name=SAMPLE)
+    swapped = 0.0 if run is None else float(run.config.get("data", {}).get("swapped", 0.0))
+    if not swapped:
+        return told
+    more = _("In it {share} of the training captions belong to other pictures, on purpose.")
+    return f"{told} {more.format(share=percent(swapped))}"
 
 
 def _number(label: str, key: str, span: tuple[float, float], start: float, step: float) -> float:
