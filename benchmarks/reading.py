@@ -51,6 +51,11 @@ MOVES: dict[str, tuple[str, str, list[Any]]] = {
     "explain/weight_curve": ("slider", "center", [0.1, 0.2, 0.12, 0.18, 0.05, 0.11]),
     "explain/modal_balance": ("slider", "sensitivity", [0.04, 0.06, 0.07, 0.03, 0.08, 0.09]),
     "explain/hard_negatives": ("selectbox", "direction", ["i2t", "t2i"]),
+    "explain/embedding_map": (
+        "select_slider",
+        "moment-en-0",
+        [str(Size().steps_per_epoch * epoch - 1) for epoch in range(40, 2, -3)],
+    ),
 }
 EPOCH = ("selectbox", "epoch", [str(epoch) for epoch in range(40, 2, -1)])
 

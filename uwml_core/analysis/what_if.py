@@ -171,8 +171,9 @@ def _by_direction(rows: list[dict[Any, Any]], values: list[str]) -> str:
 
 
 def _share(whatif: WhatIf, row: dict[Any, Any], band: str) -> str:
-    found = whatif.bands[(whatif.bands["direction"] == row["direction"]) & (whatif.bands["band"] == band)]
-    before, after = (percent(float(found[f"share_{when}"].iloc[0])) for when in ("before", "after"))
+    columns = (whatif.bands[name].tolist() for name in ("direction", "band", "share_before", "share_after"))
+    shares = {(direction, name): when for direction, name, *when in zip(*columns, strict=True)}
+    before, after = (percent(float(share)) for share in shares[row["direction"], band])
     return before if whatif.unchanged else _arrow(before, after)
 
 
