@@ -94,6 +94,23 @@ class Destination:
         return content
 
 
+def reached(place: Place) -> Destination:
+    """As ``destination``, of a place that has answered.
+
+    Raises:
+        ValueError: as there, and if it does not answer or there is no such bucket.
+    """
+    to = destination(place)
+    bucket = to.base.partition("/")[0] if to.filesystem.type_name in _OBJECT_STORES else to.base
+    try:
+        info = to.filesystem.get_file_info(bucket)
+    except OSError as error:
+        raise ValueError(f"{to.shown} cannot be reached ({error})") from error
+    if to.filesystem.type_name in _OBJECT_STORES and info.type == fs.FileType.NotFound:
+        raise ValueError(f"{to.shown} cannot be reached (there is no bucket {bucket!r})")
+    return to
+
+
 def destination(place: Place) -> Destination:
     """The logs folder that a URL names, ``s3://bucket/logs`` or any that pyarrow knows.
 

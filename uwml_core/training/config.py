@@ -111,11 +111,15 @@ class OptimizationConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """Where the run log goes, what the run is called, and the id of the run whose settings it tries anew."""
+    """Where the run log goes, what the run is called, and the id of the run whose settings it tries anew.
+
+    ``copy_to`` is the URL of a logs folder into which the run is copied while it grows.
+    """
 
     root: str = "logs"
     name: str | None = None
     parent: str | None = None
+    copy_to: str | None = None
 
     def __post_init__(self) -> None:
         check_section(self, "run")

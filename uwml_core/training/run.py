@@ -9,6 +9,7 @@ from typing import Any
 
 from uwml_core.data import PairDataset, open_data, swap_captions
 from uwml_core.losses import UWMLLoss
+from uwml_core.runlog.destination import reached
 from uwml_core.runlog.writer import RunLogger
 from uwml_core.training.batch_norm import share_statistics
 from uwml_core.training.batches import BatchSource
@@ -31,7 +32,7 @@ from uwml_core.weighting import UWMLConfig
 _NOTHING = Intervention()
 # Settings that may differ at a resume: they say where the run lies and who reads, not what is computed.
 _FREE_AT_RESUME = frozenset(
-    {"train.resume", "run.root", "run.name", "run.parent", "data.decode", "data.workers"}
+    {"train.resume", "run.root", "run.name", "run.parent", "run.copy_to", "data.decode", "data.workers"}
 )
 
 
@@ -64,6 +65,7 @@ def run_training(
         TrainingStopped: after SIGINT or SIGTERM, once a checkpoint was tried; status ``stopped``.
         OSError: if the logs folder cannot be written.
     """
+    _check_copy(config.run.copy_to)
     with one_thread(), processes_of_torchrun(device=config.train.device) as processes:
         precision = Precision(config.train.precision, processes.device)
         run, checkpoint = _earlier(config)
@@ -91,6 +93,15 @@ def run_training(
                 trainer.restore(checkpoint)
             trainer.run(progress=progress and processes.first)
             return logger.path
+
+
+def _check_copy(copy_to: str | None) -> None:
+    """Refuse a place out of reach before training begins; later it is tried again and again."""
+    if copy_to is not None:
+        try:
+            reached(copy_to)
+        except ValueError as error:
+            raise ValueError(f"run.copy_to={copy_to!r} is not usable: {error}") from error
 
 
 def _trainer(
@@ -250,6 +261,7 @@ def _open_log(
         "rank": processes.rank,
         "world_size": processes.size,
         "alert_seconds": alert_seconds,
+        "copy_to": config.run.copy_to,
     }
     if run is not None and checkpoint is not None:
         return RunLogger(run.parent, run.name, resume_from_step=checkpoint.step, **shared)

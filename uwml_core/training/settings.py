@@ -66,6 +66,7 @@ _OPTIONAL = frozenset(
         "train.resume",
         "run.name",
         "run.parent",
+        "run.copy_to",
     }
 )
 _TEXTS = frozenset(
@@ -82,6 +83,7 @@ _TEXTS = frozenset(
         "run.root",
         "run.name",
         "run.parent",
+        "run.copy_to",
     }
 )
 
