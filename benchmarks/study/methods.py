@@ -71,18 +71,19 @@ def _product(
 
 
 # The defaults, written out: these results stay what they are if defaults change.
-WEIGHTING: Settings = {**FLOORED_WEIGHTING, **weighted(0.15, 16.0, 24.0)}
+WEIGHTING: Settings = {**FLOORED_WEIGHTING, **weighted(0.15, 2.0, 20.0)}
 _RATE = "train.learning_rate"
 _RATES = (1e-3, 3e-3)
 _TEMPERATURE_GRID = _product("loss.temperature", (0.07, 0.2), _RATE, _RATES)
 _HINGE_GRID = _product("loss.triplet_margin", (0.1, 0.2), _RATE, _RATES)
 
 INFONCE, UWML, TUNED_UWML, TUNED_INFONCE = "InfoNCE", "UWML", "UWML tuned", "InfoNCE tuned"
-FLOORED = "UWML, floor 0.3"
+FLOORED, NOISY = "UWML, floor 0.3", "UWML, noisy_pairs"
 METHODS: Mapping[str, Method] = {
     INFONCE: Method(preset="infonce", settings={"loss.temperature": 0.07}),
     FLOORED: Method(preset="uwml", settings=FLOORED_WEIGHTING),
     UWML: Method(preset="uwml", settings=WEIGHTING),
+    NOISY: Method(preset="uwml", settings={**WEIGHTING, **weighted(0.15, 16.0, 24.0)}),
     TUNED_INFONCE: Method(preset="infonce", grid=_TEMPERATURE_GRID),
     TUNED_UWML: Method(
         preset="uwml",

@@ -25,6 +25,7 @@ from benchmarks.study.methods import (
     FLOORED,
     INFONCE,
     METHODS,
+    NOISY,
     SEEDS,
     TUNED_AT,
     TUNED_INFONCE,
@@ -38,7 +39,7 @@ from benchmarks.study.paired import Results
 from benchmarks.study.search import found, searched
 
 MODALITIES = ("image", "video")
-CORE = (INFONCE, FLOORED, UWML, TUNED_INFONCE, TUNED_UWML)
+CORE = (INFONCE, FLOORED, UWML, NOISY, TUNED_INFONCE, TUNED_UWML)
 SEARCHED = (INFONCE, UWML)
 # of the short trainings, which take seconds
 SCREENING_SEEDS = tuple(range(100, 106))

@@ -62,9 +62,9 @@ def test_a_finished_model_has_no_training(tmp_path: Path) -> None:
 
 def test_the_name_says_what_changed() -> None:
     after = UWMLConfig(steepness_end=8.0, direction_mode="off")
-    assert child_name("bell", UWMLConfig(), after) == "bell, steepness end 24→8, direction mode adaptive→off"
+    assert child_name("bell", UWMLConfig(), after) == "bell, steepness end 20→8, direction mode adaptive→off"
     many = UWMLConfig(curve="hard", center=0.1, steepness_start=1.0, hard_floor=0.5, window=7)
-    assert child_name("a", UWMLConfig(), many).endswith(", steepness start 16→1, 2 more")
+    assert child_name("a", UWMLConfig(), many).endswith(", steepness start 2→1, 2 more")
 
 
 def test_a_long_or_broken_name_of_the_parent_can_be_stored() -> None:

@@ -20,7 +20,7 @@ def test_curve_is_the_bell_as_printed():
 
 def test_unknown_progress_takes_the_steepness_of_the_end():
     frame = curve_frame(UWMLConfig(), [float("nan")], np.zeros(1))
-    assert frame["steepness"].tolist() == [24.0]
+    assert frame["steepness"].tolist() == [20.0]
     assert np.isnan(frame["progress"]).all()
 
 

@@ -28,7 +28,7 @@ def test_gradient_shares_are_softmax_probabilities(temperature):
 def test_the_curve_is_the_losses():
     frame = curve_frame(UWMLConfig(), [1.0], lessons.MARGINS)
     assert np.interp(0.15, frame["margin"], frame["weight"]) == pytest.approx(1.0)
-    z = 24.0 * (0.6 - 0.15)
+    z = 20.0 * (0.6 - 0.15)
     assert frame["weight"].iloc[-1] == pytest.approx(1 / math.cosh(z / 2) ** 2)
 
 
@@ -62,7 +62,7 @@ def test_a_long_window_is_calmer_than_a_short_one():
 def test_multiplying_keeps_an_easy_pair_light():
     frame = lessons.combinations(0.7).set_index(["pair", "direction"])
     easy = frame.loc[("easy", "lagging")]
-    pair = 1 / math.cosh(24 * (0.6 - 0.15) / 2) ** 2
+    pair = 1 / math.cosh(20 * (0.6 - 0.15) / 2) ** 2
     total = (1 + pair) * 0.7 + (1 + pair) * 0.3
     assert easy["multiply"] == pytest.approx(0.7 * pair / total)
     added = {(p, d): (w + x + 1) / 3 for p, w in (("i", 1), ("e", pair)) for d, x in (("l", 0.7), ("r", 0.3))}
@@ -75,7 +75,7 @@ def test_forces_are_derivatives_of_the_loss():
     frame = lessons.forces(t).set_index("margin")
 
     def weight(m: float) -> float:
-        return 1 / math.cosh(24 * (m - 0.15) / 2) ** 2
+        return 1 / math.cosh(20 * (m - 0.15) / 2) ** 2
 
     def base(m: float) -> float:
         return math.log1p(math.exp(-m / t))

@@ -140,7 +140,7 @@ def test_the_document_is_made_of_the_results() -> None:
 
 
 def test_the_presets_are_what_was_measured() -> None:
-    for name, ending in (("uwml", ": the defaults"), ("checked_pairs", ": preset checked_pairs")):
+    for name, ending in (("uwml", ": the defaults"), ("noisy_pairs", ": preset noisy_pairs")):
         (case,) = (case for case in CANDIDATES if case.title.endswith(ending))
         measured, config = case.configuration("image", 0.0).settings, loss_preset(name).to_dict()
         loss = {key: value for key, value in measured.items() if key.startswith("loss.")}

@@ -56,7 +56,7 @@ def test_unknown_progress_means_the_end_values_and_one_warning() -> None:
         warnings.simplefilter("error")
         loss(*batch(1))
     assert loss.last.progress is None
-    assert (loss.last.steepness, loss.last.stage_factor) == (24.0, 1.0)
+    assert (loss.last.steepness, loss.last.stage_factor) == (20.0, 1.0)
     assert loss.last.temperature == 0.05
 
 

@@ -11,7 +11,7 @@ from uwml_core.weighting import LOSS_PRESETS, PARAMETERS, UWMLConfig, difficulty
 def test_the_method_and_all_comparators_are_there() -> None:
     assert set(LOSS_PRESETS) == {
         *("uwml", "article_calm", "infonce", "clip", "hard", "vse0", "vsepp", "siglip", "dcl", "hn_nce"),
-        *("wei2020_max", "wei2020_calibrated", "checked_pairs"),
+        *("wei2020_max", "wei2020_calibrated", "noisy_pairs"),
     }
     assert {preset.config.base for preset in LOSS_PRESETS.values()} == set(PARAMETERS["base"].choices)
 
@@ -26,9 +26,9 @@ def test_each_has_a_title_a_formula_and_a_reference_in_one_line() -> None:
 
 def test_only_the_method_and_hard_weighting_have_weights() -> None:
     weighted = {name for name in LOSS_PRESETS if loss_preset(name).curve != "uniform"}
-    assert weighted == {"uwml", "article_calm", "checked_pairs", "hard"}
+    assert weighted == {"uwml", "article_calm", "noisy_pairs", "hard"}
     adaptive = [name for name in LOSS_PRESETS if loss_preset(name).direction_mode != "off"]
-    assert adaptive == ["uwml", "article_calm", "checked_pairs"]
+    assert adaptive == ["uwml", "article_calm", "noisy_pairs"]
     assert loss_preset("uwml") == UWMLConfig()
 
 
@@ -47,8 +47,8 @@ def test_constants_are_those_of_the_source(name: str, settings: dict) -> None:
     assert {key: getattr(config, key) for key in settings} == settings
 
 
-def test_the_defaults_give_a_wrong_pair_next_to_no_weight_from_the_first_step_on() -> None:
-    config = loss_preset("uwml")
+def test_the_preset_for_noisy_pairs_gives_a_wrong_pair_next_to_no_weight() -> None:
+    config = loss_preset("noisy_pairs")
     shape = {"center": config.center, "hard_floor": config.hard_floor}
     right, wrong = (
         difficulty_weight(np.array([margin]), steepness=kappa, **shape).item()

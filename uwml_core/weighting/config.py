@@ -57,8 +57,8 @@ class UWMLConfig:
     false_negative_margin: float | None = None
     curve: str = _Default("bell")
     center: float = 0.15
-    steepness_start: float = 16.0
-    steepness_end: float = 24.0
+    steepness_start: float = 2.0
+    steepness_end: float = 20.0
     hard_floor: float = 0.0
     max_weight: float = 2.0
     normalization: str = "l2"

@@ -41,7 +41,7 @@ def settings_of(config: Mapping[str, Any]) -> dict[str, Any]:
 
     Example:
         >>> settings_of({"loss": {"center": 0.1}, "train": {"seed": 3}})["loss.steepness_end"]
-        24.0
+        20.0
         >>> settings_of({"optimizer": {"name": "sgd", "betas": [0.9]}})
         {'optimizer.name': 'sgd', 'optimizer.betas': [0.9]}
     """

@@ -14,7 +14,7 @@ from uwml_core.i18n import _, mark
 from uwml_core.weighting import UWMLConfig
 
 # flatter than the defaults, and with a floor
-_CALM = UWMLConfig(steepness_start=2.0, steepness_end=12.0, hard_floor=0.3)
+_CALM = UWMLConfig(steepness_end=12.0, hard_floor=0.3)
 _NAMES = ("steepness_start", "steepness_end", "hard_floor", "max_weight")
 
 
