@@ -5,11 +5,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
+import numpy as np
+import pandas as pd
 import pytest
 from playwright.sync_api import expect
 
-from tests.support.browser import Visit, served, visit
+from tests.support.browser import APP, Visit, served, visit
 from tests.support.synthetic import make_run
+from uwml_core.figures.embedding_map import embedding_map_figure
+from uwml_core.figures.theme import theme
 
 pytestmark = pytest.mark.browser
 
@@ -219,3 +223,37 @@ def test_what_a_click_shows_is_next_to_the_map(address: str, width: int) -> None
         for upper, lower in above:
             assert 0 < found[lower]["y"] - bottom[upper] < 40, (upper, lower)
         assert not seen.errors
+
+
+RESIZED = """async figure => {
+  const host = Object.assign(document.createElement("div"), { style: "width: 800px" })
+  document.body.append(host)
+  const { data, layout } = JSON.parse(figure)
+  await Plotly.newPlot(host, data, { ...layout, autosize: true })
+  const shown = () => ["xaxis", "yaxis"].map(axis => host._fullLayout[axis].range)
+  const before = shown()
+  for (const width of [300, 800, 250, 800]) {
+    host.style.width = `${width}px`
+    await Plotly.Plots.resize(host)
+  }
+  return [before, shown()]
+}"""
+
+
+def test_map_is_as_large_as_before_after_the_window_was_narrow() -> None:
+    points = pd.DataFrame({"x": [1.0, 9.0], "y": [2.0, 8.0], "item_id": [1, 2], "modality": "image"})
+    points = points.assign(group="", caption="", margin=np.nan, rank=np.nan)
+    figure = embedding_map_figure(
+        points,
+        np.zeros(2),
+        ["#111111"],
+        theme("light"),
+        modalities=("image", "text"),
+        ranges=((0, 10), (0, 10)),
+    )
+    with visit() as seen:
+        seen.page.goto("about:blank")
+        seen.page.add_script_tag(path=str(APP.parent / "static" / "plotly.min.js"))
+        before, after = seen.page.evaluate(RESIZED, figure.to_json())
+        assert not seen.errors
+    assert after == before == [[0, 10], [0, 10]]

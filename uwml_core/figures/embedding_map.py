@@ -60,7 +60,8 @@ def embedding_map_figure(
             look = {**_look(len(points)), "symbol": _SYMBOLS[place]}
             spoken = len(points) <= MOST_SPOKEN
             figure.add_trace(_points(points[mine], codes[mine], palette, spoken=spoken, **look))
-    axis = {"showgrid": False, "showticklabels": False, "ticks": "", "showline": False}
+    # ranges that grow with a window would never shrink with it: the points would end as a dot
+    axis = {"showgrid": False, "showticklabels": False, "ticks": "", "showline": False, "constrain": "domain"}
     figure.update_xaxes(range=list(ranges[0]), **axis)
     figure.update_yaxes(range=list(ranges[1]), scaleanchor="x", scaleratio=1, **axis)
     return figure.figure()
