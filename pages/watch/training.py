@@ -16,9 +16,8 @@ run = ui.begin_page(_("Training"), _("Is it learning?"), needs=("steps",))
 
 def body(run: Run) -> None:
     directions, theme = run.directions, ui.current_theme()
-    loss = ui.loss_in_use(run)
+    steps, evals, loss = ui.steps(run), ui.evals(run), ui.loss_in_use(run)
     unit_of_loss = loss_unit(loss)
-    steps, evals = ui.steps(run), ui.evals(run)
     best = ui.kept_of(run, "evals", "best", best_retrieval, evals, directions)
     summary = ui.kept(run, "summary", training_summary, steps, evals, directions, best=best)
     ui.headline(ui.kept(run, "headline", training_headline, steps, evals, directions, summary=summary))
@@ -53,8 +52,7 @@ def body(run: Run) -> None:
             view = ui.step_series(run, steps, quantity, zoom)
             figure = ui.kept(
                 run, (f"{quantity} figure", zoom.text), figures.line_figure, view.frame, title="", unit="",
-                theme=theme, directions=directions, bands=bands, marks=marks, within=zoom.within,
-                height=190,
+                theme=theme, directions=directions, bands=bands, marks=marks, within=zoom.within, height=190,
             )  # fmt: skip
             ui.card(title, figure, view.frame, view.note, key=quantity, unit=unit, height=190, zoom=zoom)
 

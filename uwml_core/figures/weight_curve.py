@@ -107,8 +107,7 @@ def _add_margins(
     shown = [d for d in directions if (inside["direction"] == d).any()]
     means = {d: _mean_margin(inside[inside["direction"] == d]) for d in shown}
     for direction in sorted(shown, key=lambda name: means[name]):
-        rows = inside[inside["direction"] == direction]
-        color = theme.direction(direction, directions)
+        rows, color = inside[inside["direction"] == direction], theme.direction(direction, directions)
         figure.add_trace(_outline(rows, direction, color))
         # Named on its outer flank, where the other direction and the top of the curve are not.
         is_left = direction == min(means, key=lambda d: means[d])
