@@ -149,9 +149,8 @@ class RunLogger(SimilarityLog, SnapshotLog):
         """Log one optimizer step; takes references and returns at once.
 
         Args:
-            last: the step's ``StepDiagnostics``, or anything with its ``directions``, ``negative_index`` and
-                those of its other fields that there are. It and all tensors are kept by reference and read
-                later, so they must not be changed in place.
+            last: the step's ``StepDiagnostics``, or anything with ``directions``, ``negative_index`` and any
+                of its fields. Read later, as all tensors are, so they must not be changed in place.
             item_ids: whole numbers ``[batch]``, rows of the data set.
             captions: caption index within the item ``[batch]``, or None.
             step: number of the step, larger than the one before; counted on when None.
