@@ -19,7 +19,7 @@ def test_doctor_fails_on_a_serious_finding(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_doctor_passes_a_healthy_run(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor", str(LOGS / "sample-uwml"), "--strict"]) == 0
+    assert main(["doctor", str(LOGS / "sample-video"), "--strict"]) == 0
     assert "nothing wrong found" in capsys.readouterr().out
 
 

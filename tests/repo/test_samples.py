@@ -153,7 +153,7 @@ def test_the_collapsed_run_stays_at_its_plateau_and_the_others_leave_theirs():
     assert last_recall("sample-collapse")[1] < 5
     for name in ("sample-uwml", "sample-infonce", "sample-video"):
         assert last_epoch_against_reference(name) < 0.25, name
-        assert last_recall(name)[0] > 25, name
+        assert last_recall(name)[0] > 15, name
 
 
 def test_every_item_of_the_log_is_among_the_items(run):

@@ -68,7 +68,7 @@ def test_doctor_follows_a_run_that_has_ended_to_its_end_at_once(
     assert (first["rule"], first["severity"], niceness) == ("collapse", "serious", [19])
     assert main(["doctor", str(LOGS / "sample-collapse"), "--follow"]) == 1
     assert capsys.readouterr().out.startswith("SERIOUS collapse")
-    assert main(["doctor", str(LOGS / "sample-uwml"), "--follow", "--strict"]) == 0
+    assert main(["doctor", str(LOGS / "sample-video"), "--follow", "--strict"]) == 0
     assert capsys.readouterr().out == ""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from uwml_core.analysis.diagnosis.suspects import (
     shared_captions,
     wrong_pair_ranking,
 )
+from uwml_core.data import open_data
 from uwml_core.runlog.reader import open_run
 from uwml_core.runlog.writer import RunLogger
 from uwml_core.training.sick import KINDS, sick_run
@@ -73,9 +76,45 @@ def test_negatives_of_a_claimed_batch_are_those_in_the_files(sick: Path) -> None
     assert finding.number("claimed_batch").value == claimed == 128
 
 
-@pytest.mark.parametrize("name", ["sample-infonce", "sample-uwml", "sample-video"])
+@pytest.mark.parametrize("name", ["sample-infonce", "sample-video"])
 def test_rules_stay_silent_on_healthy_samples(name: str) -> None:
     assert diagnose(open_run(LOGS / name)).findings == ()
+
+
+def test_wrong_pairs_of_the_sample_are_suspected_and_most_suspects_are_wrong() -> None:
+    run = open_run(LOGS / "sample-uwml")
+    (finding,) = diagnose(run).findings
+    assert finding.rule == "wrong_pairs"
+    n = finding.number("suspected_share").n
+    suspected = round(n * finding.number("suspected_share").value)
+    right = open_data("emoji_pairs", only="source=noto")
+    told = dict(zip(right.item_ids.tolist(), right.captions, strict=True))
+    items = run.items(columns=["item_id", "captions"]).set_index("item_id")["captions"]
+    lowest = wrong_pair_ranking(run.rollup("items").to_pandas())["item_id"].head(suspected)
+    wrong = [tuple(items[item]) != tuple(told[item]) for item in lowest]
+    assert suspected > 0.25 * n
+    # 40 % of all are
+    assert np.mean(wrong) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("loss", "judged"),
+    [
+        ({"curve": "bell", "steepness_start": 16.0, "hard_floor": 0.0}, False),
+        ({"curve": "bell", "steepness_start": 16.0, "hard_floor": 0.3}, True),
+        ({"curve": "uniform", "steepness_start": 16.0, "hard_floor": 0.0}, True),
+        ({"curve": "bell", "steepness_start": "?", "hard_floor": None}, True),
+    ],
+)
+def test_margins_under_a_bell_that_begins_steep_tell_nothing_of_wrong_pairs(
+    tmp_path: Path, loss: dict[str, object], judged: bool
+) -> None:
+    shutil.copytree(LOGS / "sample-uwml", tmp_path / "run")
+    info = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
+    info["config"]["loss"] |= loss
+    (tmp_path / "run" / "run.json").write_text(json.dumps(info), encoding="utf-8")
+    examination = diagnose(open_run(tmp_path / "run"))
+    assert ("wrong_pairs" in [finding.rule for finding in examination.findings]) is judged
 
 
 def test_collapse_of_the_sample_is_found_with_the_spread_in_the_files() -> None:

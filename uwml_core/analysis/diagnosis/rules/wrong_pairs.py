@@ -8,17 +8,21 @@ import pandas as pd
 from uwml_core.analysis.diagnosis.finding import Evidence, Finding, Measured, PageLink, confidence
 from uwml_core.analysis.diagnosis.frames import Frames
 from uwml_core.analysis.diagnosis.registry import NotApplicable, Rule
+from uwml_core.analysis.diagnosis.series import current
 from uwml_core.analysis.diagnosis.suspects import wrong_pair_ranking
 from uwml_core.analysis.diagnosis.thresholds import (
     FEWEST_ENCOUNTERS,
     LEARNED_MARGIN,
     LOPSIDED_CERTAIN,
     LOPSIDED_LIMIT,
+    LOPSIDED_UNDER_BELL,
 )
 from uwml_core.analysis.text import fixed, percent
 from uwml_core.i18n import _, mark
 
 _EDGES = np.linspace(-1.0, 1.0, 81)
+_BELL = ("curve", "steepness_start", "hard_floor")
+_FLOOR, _STEEP = 0.1, 10.0
 
 
 def check(frames: Frames) -> list[Finding]:
@@ -31,7 +35,8 @@ def check(frames: Frames) -> list[Finding]:
     margin = _mean_margins(frames)
     low, typical, learned, high, top = (float(q) for q in np.quantile(margin, [0.05, 0.5, 0.9, 0.95, 0.99]))
     lopsided = (typical - low) / max(high - typical, 1e-9)
-    if not (learned > LEARNED_MARGIN and lopsided > LOPSIDED_LIMIT):
+    limit, certain = _limits(frames)
+    if not (learned > LEARNED_MARGIN and lopsided > limit):
         return []
     below = int((margin < 2.0 * typical - top).sum())
     share = below / len(margin)
@@ -39,7 +44,7 @@ def check(frames: Frames) -> list[Finding]:
         Finding(
             rule=WRONG_PAIRS.name,
             severity="warning",
-            confidence=confidence(lopsided, LOPSIDED_LIMIT, LOPSIDED_CERTAIN),
+            confidence=confidence(lopsided, limit, certain),
             title=_(
                 "{found} of {n} training items ({share}) are suspected wrong pairs: the lowest twentieth of "
                 "the mean margins lies {lopsided} times as far below the median ({typical}) as the highest "
@@ -62,6 +67,18 @@ def check(frames: Frames) -> list[Finding]:
             link=PageLink(page="hard_negatives", query={"tab": "wrong-pairs", "epoch": "all"}),
         )
     ]
+
+
+def _limits(frames: Frames) -> tuple[float, float]:
+    """Where suspicion begins and is certain: a bell without floor makes a tail by itself."""
+    curve, start, floor = (current(frames, f"loss.{name}") for name in _BELL)
+    if curve != "bell" or not isinstance(floor, int | float) or floor >= _FLOOR:
+        return LOPSIDED_LIMIT, LOPSIDED_CERTAIN
+    if isinstance(start, int | float) and start >= _STEEP:
+        raise NotApplicable(
+            _("A bell that is steep from the first step on leaves hard pairs unlearned, right or wrong.")
+        )
+    return LOPSIDED_UNDER_BELL
 
 
 def _mean_margins(frames: Frames) -> np.ndarray:
