@@ -144,7 +144,9 @@ def compare_pooled(before: PooledMargins, after: UWMLConfig) -> WhatIf:
     ratio = np.where(in_use > 0, tried / np.where(in_use > 0, in_use, 1.0), 1.0)
     ratios = {"before": np.ones_like(ratio), "after": ratio}
     configs = {"before": before.config, "after": after}
-    measures = {when: _measures(before, *ratios[when], config) for when, config in configs.items()}
+    measures = {
+        when: _measures(before, ratios[when][0], ratios[when][1], config) for when, config in configs.items()
+    }
     own = {when: ratio[0] for when, ratio in ratios.items()}
     return WhatIf(
         summary=_summary(before, measures),
