@@ -135,10 +135,18 @@ def lesson_curve_figure(
             {**_line(frame, "margin", "weight", name, theme.accent), "line": line, "yaxis": "y2"}
         )
     figure.update_layout(
-        yaxis2={"overlaying": "y", "side": "right", "range": [0, 1.08], "title": {"text": _("pair weight")}},
+        yaxis2={
+            "overlaying": "y",
+            "side": "right",
+            "range": [0, 1.08],
+            "tickmode": "linear",
+            "dtick": 0.25,
+            "showgrid": False,
+            "title": {"text": _("pair weight")},
+        },
         bargap=0,
         legend={"orientation": "h", "y": 1.1},
     )
-    figure.update_xaxes(title={"text": _("margin (cosine)")}, range=[-0.4, 0.6])
+    figure.update_xaxes(title={"text": _("margin (cosine)")}, range=[now["margin"].min(), now["margin"].max()])
     figure.layout["yaxis"] |= {"title": {"text": _("share of pairs (%)")}}
     return figure.figure()

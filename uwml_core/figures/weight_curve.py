@@ -59,7 +59,8 @@ def weight_curve_figure(
     _add_curve(figure, curve_new, name, {"color": theme.accent, "width": 3.5})
     if center is not None and curve_new["weight"].nunique() > 1:
         _add_center(figure, curve_new, center, theme)
-    figure.update_xaxes(title={"text": _("margin (cosine)")}, range=[low, high], dtick=0.1, tickformat=".1f")
+    every = 0.1 if high - low < 1.3 else 0.2
+    figure.update_xaxes(title={"text": _("margin (cosine)")}, range=[low, high], dtick=every, tickformat=".1f")
     figure.update_yaxes(
         title={"text": _("anchors per 0.01 of margin")},
         rangemode="tozero",
@@ -126,7 +127,7 @@ def _name_margins(
 ) -> None:
     count = inside.loc[inside["direction"] == direction, "count"]
     # Low on the left, below the floor of the curve; on the right the curve has come down by half height.
-    # Further inwards where it would reach beyond the axes, at last on the other side of the highest bar.
+    # Inwards where it would reach beyond the axes, at last on the other side of the highest bar.
     for level in np.linspace(0.15 if is_left else 0.5, 1.0, 6) * count.max():
         bars = inside[inside["count"] >= level]
         x = float(bars["left"].min() if is_left else bars["right"].max())
@@ -220,7 +221,7 @@ def _add_bands(figure: Draft, bands: pd.DataFrame, theme: Theme, span: Span) -> 
             fillcolor=fade(color, 0.13),
             line={"width": 0},
         )
-        # beside a narrow band rather than across its neighbours
+        # beside a narrow band, and above its neighbours' names, rather than across them
         narrow = x1 - x0 < 0.1
         figure.add_annotation(
             text=band["label"],
@@ -229,7 +230,7 @@ def _add_bands(figure: Draft, bands: pd.DataFrame, theme: Theme, span: Span) -> 
             yref="paper",
             y=1,
             yanchor="bottom",
-            yshift=3,
+            yshift=18 if x1 - x0 < 0.04 * (span[1] - span[0]) else 3,
             showarrow=False,
             font={"color": theme.muted, "size": 12},
         )

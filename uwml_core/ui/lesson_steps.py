@@ -113,7 +113,8 @@ def margins(theme: Theme) -> Shown:
 
 
 def _curve_step(theme: Theme, config: UWMLConfig, progress: float, *, start: float) -> Shown:
-    shown, _epochs = _margins()
+    _all, epochs = _margins()
+    shown, _epochs = _margins(max(epochs, default=None))
     now, before = _curve(config, progress), _curve(UWMLConfig(), start)
     pairs, weight = lessons.weighted_share(shown, now)
     told = _("{pairs} of the pairs lie above half of the peak; they carry {weight} of the weight.").format(

@@ -13,7 +13,7 @@ from uwml_core.weighting import UWMLConfig, combined_weight, replay_controller, 
 # A constructed anchor: its positive, one hard negative and easy ones around 0, cosines.
 POSITIVE, HARD, EASY_MEAN, EASY_SPREAD = 0.40, 0.30, 0.05, 0.08
 COUNTS = (1, 3, 7, 15, 31, 63, 127, 255, 511, 1023)
-MARGINS = np.linspace(-0.4, 0.6, 401)
+MARGINS = np.linspace(-0.8, 0.6, 561)
 _SEED = 0
 
 
