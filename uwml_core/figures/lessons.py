@@ -147,6 +147,7 @@ def lesson_curve_figure(
         bargap=0,
         legend={"orientation": "h", "y": 1.1},
     )
-    figure.update_xaxes(title={"text": _("margin (cosine)")}, range=[now["margin"].min(), now["margin"].max()])
+    ends = [now["margin"].min(), now["margin"].max()]
+    figure.update_xaxes(title={"text": _("margin (cosine)")}, range=ends)
     figure.layout["yaxis"] |= {"title": {"text": _("share of pairs (%)")}}
     return figure.figure()

@@ -59,8 +59,8 @@ def weight_curve_figure(
     _add_curve(figure, curve_new, name, {"color": theme.accent, "width": 3.5})
     if center is not None and curve_new["weight"].nunique() > 1:
         _add_center(figure, curve_new, center, theme)
-    every = 0.1 if high - low < 1.3 else 0.2
-    figure.update_xaxes(title={"text": _("margin (cosine)")}, range=[low, high], dtick=every, tickformat=".1f")
+    tick = 0.1 if high - low < 1.3 else 0.2
+    figure.update_xaxes(title={"text": _("margin (cosine)")}, range=[low, high], dtick=tick, tickformat=".1f")
     figure.update_yaxes(
         title={"text": _("anchors per 0.01 of margin")},
         rangemode="tozero",
