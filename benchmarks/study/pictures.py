@@ -16,7 +16,7 @@ from uwml_core.analysis.compare.seeds import SeedInterval
 PICTURE = "gains.svg"
 # points of R@1 that a panel shows; an interval that reaches further is cut, its numbers are told anyway
 LOW, HIGH = -5.0, 16.0
-_LABEL, _PANEL, _GAP, _ROW, _TOP = 300, 190, 14, 22, 56
+_LABEL, _PANEL, _GAP, _ROW, _TOP = 270, 180, 36, 22, 56
 _PLACES = tuple((modality, noise) for modality in MODALITIES for noise in (0.0, 0.4))
 _WIDTH = _LABEL + len(_PLACES) * (_PANEL + _GAP)
 _INK, _SOFT, _LINE, _GAIN, _LOSS = "#1f2328", "#59636e", "#d1d9e0", "#0072b2", "#d55e00"

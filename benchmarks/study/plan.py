@@ -36,11 +36,9 @@ from benchmarks.study.methods import (
     tuning,
 )
 from benchmarks.study.paired import Results
-from benchmarks.study.search import found, searched
 
 MODALITIES = ("image", "video")
 CORE = (INFONCE, FLOORED, UWML, NOISY, TUNED_INFONCE, TUNED_UWML)
-SEARCHED = (INFONCE, UWML)
 # of the short trainings, which take seconds
 SCREENING_SEEDS = tuple(range(100, 106))
 OTHERS = tuple(name for name in METHODS if name not in CORE)
@@ -89,8 +87,6 @@ def parts() -> Iterator[Part]:
     yield from _screening()
     yield from _grid(LONG, FEW_SEEDS)
     yield from _grid(CHOICES, FEW_SEEDS, "scratch")
-    for modality in MODALITIES:
-        yield from _search(modality)
     yield _cases(PROMISES, "image", 0.4)
     yield from _grid(CHOICES, SEEDS, "scratch")
     for modality, noise in (("video", 0.4), ("video", 0.0), ("image", 0.0), ("image", 0.2), ("video", 0.2)):
@@ -135,16 +131,6 @@ def _screening() -> Iterator[Part]:
                 cases = (replace(case, longer=longer) for case in (NONE, *SCREENED))
                 made = [case.configuration(modality, noise, purpose="tune") for case in cases]
                 yield Part(partial(_same, made), TUNING_SEEDS if longer > 1 else SCREENING_SEEDS)
-
-
-def _search(modality: str) -> Iterator[Part]:
-    for name in SEARCHED:
-        yield Part(partial(_same, searched(name, modality)), TUNING_SEEDS)
-        yield Part(partial(_found, name, modality))
-
-
-def _found(name: str, modality: str, results: Results) -> list[Configuration]:
-    return [found(results, name, modality)]
 
 
 def _same(configurations: list[Configuration], _: Results) -> list[Configuration]:

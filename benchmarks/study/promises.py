@@ -100,6 +100,12 @@ _RECALLS: tuple[tuple[str, str, float | None, Terms], ...] = (
     ("the direction weight alone gives little", "over InfoNCE", None, _minus(cases.DIRECTION, NONE)),
     ("together they give more than the sum", "both minus each alone", 0.0, _JOINT),
     ("the stage schedule helps", "2 to 20 over 20 throughout", 0.0, _minus(ALL, cases.NO_STAGE)),
+    (
+        "the same in long trainings",
+        "2 to 20 over 16 to 24, 60 epochs",
+        0.0,
+        _minus(cases.LONG[2], cases.LONG[3]),
+    ),
     ("multiplying beats adding by about 2", "multiply over add", 2.0, _minus(ALL, cases.ADDED)),
     *(
         ("adaptive matches the best fixed ratio", f"adaptive over {case.title}", None, _minus(ALL, case))

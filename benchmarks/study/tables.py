@@ -20,11 +20,10 @@ from benchmarks.study.cases import (
     Case,
 )
 from benchmarks.study.configuration import Configuration
-from benchmarks.study.methods import BASE, INFONCE, METHODS, TUNED_INFONCE, UWML
+from benchmarks.study.methods import BASE, METHODS, TUNED_INFONCE
 from benchmarks.study.paired import Results, told
 from benchmarks.study.plan import MODALITIES, tuned
 from benchmarks.study.promises import promises
-from benchmarks.study.search import DRAWS, found, searched
 from uwml_core.analysis.compare.seeds import SeedInterval
 
 _SEEN = ("ESS/n", "gradient of wrong pairs", "CPU s")
@@ -159,29 +158,6 @@ def screened(results: Results, case: Case, modality: str, noise: float, longer: 
     return results.difference(which, base, "R@1", "val")
 
 
-def search(results: Results) -> str:
-    """What the best of many random settings on the validation split does on the test split, clean pairs."""
-    lines = []
-    for modality in MODALITIES:
-        try:
-            ours, other = (found(results, name, modality) for name in (UWML, INFONCE))
-        except ValueError:
-            continue
-        settings = [_settings(which) for which in (ours, other)]
-        ahead = sum(
-            _mean_rsum(results, which) > _mean_rsum(results, other) for which in searched(UWML, modality)
-        )
-        gains = [told(results.difference(ours, other, name), signed=True) for name in ("R@1", "R@10")]
-        n = str(results.difference(ours, other, "R@1").n)
-        lines.append(_row([modality, *settings, f"{ahead} of {DRAWS}", *gains, n]))
-    head = ("set", "UWML chose", "InfoNCE chose", "UWML settings ahead of it on val", "R@1", "R@10", "n")
-    return "\n".join([*_head(head), *lines])
-
-
-def _mean_rsum(results: Results, which: Configuration) -> float:
-    return results.mean(which, "val_rsum").mean
-
-
 def _against(results: Results, cases: Sequence[Case], base: Case, noise: float) -> str:
     lines = []
     for case in cases:
@@ -232,7 +208,6 @@ TABLES: Mapping[str, Callable[[Results], str]] = {
     "scratch": scratch,
     "long": long,
     "screening": screening,
-    "search": search,
     "tuning": tuning,
     "cost": cost,
 }
