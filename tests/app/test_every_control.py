@@ -283,14 +283,17 @@ def controls(app: Any) -> Iterator[tuple[str, Any]]:
 
 
 def looks(opened: Any) -> dict[str, Any]:
-    """What a visitor sees of the page, without its line of status, which grows old, and where links lead."""
+    """What a visitor sees of the page, without its line of status, which grows old, and where links lead.
+
+    Nor with the number by which a visit tells its zooms apart.
+    """
     app = opened.app
     labels = [element.proto.label for element in app.get("download_button")]
     text = re.sub(r'<div class="uw-status">.*?</div>|href="[^"]*"', "", opened.markup)
     return {
         TEXT: (text, labels),
         CHARTS: [
-            element.proto.json
+            re.sub(r'"zooms": \[[^\]]*\]', "", element.proto.json)
             for element in app.get("bidi_component")
             if element.proto.component_name in DRAWINGS
         ],

@@ -63,7 +63,7 @@ def test_every_page_has_its_section_headline_and_charts(sample_report: Opened) -
     assert list(sample_report.payload["charts"]) == charts
     assert len(charts) == len(set(charts)) == 15
     assert "Every file could be read." in sample_report.text
-    assert "steepness_end: 12.0" in sample_report.text
+    assert "steepness_end: 20.0" in sample_report.text
 
 
 def test_tables_in_the_report_are_what_duckdb_counts(sample_report: Opened) -> None:

@@ -87,7 +87,11 @@ def test_a_slider_moves_the_curve_the_bands_and_the_table(files: dict[str, Path]
             seen.page.keyboard.press("ArrowRight")
         seen.page.wait_for_function(f"() => {bands}[0] !== {bands}[1]")
         config = open_run(LOGS / "sample-uwml").config["loss"]
-        kappa = stage_steepness(seen.page.evaluate("uwmlPreview.data.progress"), 2.0, 12.0)
+        kappa = stage_steepness(
+            seen.page.evaluate("uwmlPreview.data.progress"),
+            config["steepness_start"],
+            config["steepness_end"],
+        )
         expected = difficulty_weight(
             MARGIN_GRID, center=0.3, steepness=kappa, hard_floor=config["hard_floor"]
         )
@@ -107,7 +111,8 @@ def test_each_slider_changes_what_is_shown(files: dict[str, Path]) -> None:
         for name in ("steepness_start", "steepness_end", "hard_floor", "max_weight"):
             before = seen.page.inner_text("#preview")
             seen.page.locator(f"#parameter-{name}").focus()
-            seen.page.keyboard.press("Home")
+            # the floor is at its lowest already
+            seen.page.keyboard.press("End" if name == "hard_floor" else "Home")
             seen.page.wait_for_function(changed, arg=before)
             # a curve without steepness has no floor that could change anything
             seen.page.click("#reset")
@@ -192,6 +197,8 @@ def test_the_curve_in_the_file_is_the_one_in_use(files: dict[str, Path]) -> None
     run = Run(LOGS / "sample-video")
     config = UWMLConfig(**{**run.config["loss"], "modalities": tuple(run.config["loss"]["modalities"])})
     with opened(files["sample-video"]) as seen:
-        kappa = seen.page.evaluate("uwmlCurve.steepness(uwmlPreview.data.progress, 2, 12)")
+        kappa = seen.page.evaluate(
+            f"uwmlCurve.steepness(uwmlPreview.data.progress, 2, {config.steepness_end})"
+        )
         expected = curve_weight(MARGIN_GRID, kappa, config)
         assert curve_of(seen) == pytest.approx(expected.tolist(), abs=1e-12)
