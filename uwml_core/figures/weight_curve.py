@@ -118,8 +118,7 @@ def _add_margins(
 
 
 def _mean_margin(rows: pd.DataFrame) -> float:
-    middle = (rows["left"] + rows["right"]) / 2
-    return float((middle * rows["count"]).sum() / max(1, rows["count"].sum()))
+    return float(((rows["left"] + rows["right"]) / 2 * rows["count"]).sum() / max(1, rows["count"].sum()))
 
 
 def _name_margins(
