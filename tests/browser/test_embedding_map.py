@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from playwright.sync_api import expect
+from plotly.offline import get_plotlyjs
 
-from tests.support.browser import APP, Visit, served, visit
+from tests.support.browser import Visit, served, visit
 from tests.support.synthetic import make_run
 from uwml_core.figures.embedding_map import embedding_map_figure
 from uwml_core.figures.theme import theme
@@ -253,7 +254,7 @@ def test_map_is_as_large_as_before_after_the_window_was_narrow() -> None:
     )
     with visit() as seen:
         seen.page.goto("about:blank")
-        seen.page.add_script_tag(path=str(APP.parent / "static" / "plotly.min.js"))
+        seen.page.add_script_tag(content=get_plotlyjs())
         before, after = seen.page.evaluate(RESIZED, figure.to_json())
         assert not seen.errors
     assert after == before == [[0, 10], [0, 10]]
