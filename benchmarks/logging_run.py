@@ -148,6 +148,8 @@ def main(description: str) -> None:
         "--python", nargs="+", action="extend", default=[], metavar="PACKAGE=PATH", help="its interpreter"
     )
     options = parser.parse_args()
+    if options.rounds < 2:
+        parser.error(f"--rounds={options.rounds} is too few: quartiles need two rounds")
     chosen = [name for name in CONTESTANTS if name.startswith(tuple(options.only))]
     names = list(dict.fromkeys([Logger.title, ALIKE, *chosen]))
     pythons = dict(entry.split("=", 1) for entry in options.python)
