@@ -72,9 +72,10 @@ ADDED = Case(title="added instead of multiplied", settings={**BASE, "loss.combin
 NONE = Case(title="none: InfoNCE", settings={}, method=INFONCE)
 # without the pair weight there is no stage
 ABLATION = (ALL, NO_DIRECTION, NO_STAGE, PAIR, DIRECTION, ADDED, NONE)
-CHOICES = (NONE, *CANDIDATES[:4])
+CHOICES = (NONE, FIRST, DEFAULTS, NOISY, FAR_CENTER)
 # times as many epochs
 FAR = 5
+LONG_DEFAULTS, LONG_NOISY = (replace(case, longer=FAR) for case in (DEFAULTS, NOISY))
 LONG = tuple(replace(case, longer=FAR) for case in CHOICES)
 # Weightings among which the validation split chooses: how steep in the beginning, and where the center is.
 SCREENED = tuple(

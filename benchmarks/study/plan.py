@@ -81,9 +81,7 @@ def parts() -> Iterator[Part]:
     for modality in MODALITIES:
         yield from _methods(CORE, modality, 0.2)
     yield _cases(PROMISES, "image", 0.4, FEW_SEEDS)
-    yield _cases(CHOICES, "image", 0.4, FEW_SEEDS, "scratch")
     yield _cases(SENSITIVITY, "image", 0.4, FEW_SEEDS)
-    yield _cases(CHOICES, "image", 0.0, FEW_SEEDS, "scratch")
     yield from _screening()
     yield from _grid(LONG, FEW_SEEDS)
     yield from _grid(CHOICES, FEW_SEEDS, "scratch")

@@ -104,7 +104,7 @@ _RECALLS: tuple[tuple[str, str, float | None, Terms], ...] = (
         "the same in long trainings",
         "2 to 20 over 16 to 24, 60 epochs",
         0.0,
-        _minus(cases.LONG[2], cases.LONG[3]),
+        _minus(cases.LONG_DEFAULTS, cases.LONG_NOISY),
     ),
     ("multiplying beats adding by about 2", "multiply over add", 2.0, _minus(ALL, cases.ADDED)),
     *(
