@@ -1,23 +1,12 @@
-"""What several tests of the run log stand on: an object store, and a finished run to put there."""
+"""What several tests of the run log stand on: a finished run to put into the object store."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.object_store import ObjectStore, object_store
 from tests.support.synthetic import make_run
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        object_store(tmp_path_factory.mktemp("cache"), patch) as store,
-    ):
-        yield store
 
 
 @pytest.fixture(scope="module")

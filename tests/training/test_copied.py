@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from tests.support.object_store import BUCKET, ObjectStore, object_store
+from tests.support.object_store import BUCKET, ObjectStore
 from uwml_core.runlog.reader import open_run
 from uwml_core.training import build_config, run_training
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        object_store(tmp_path_factory.mktemp("cache"), patch) as store,
-    ):
-        yield store
-
-
-def test_a_training_is_copied_to_an_object_store(settings: list[str], store: ObjectStore) -> None:
-    config = build_config(settings=[*settings, "train.epochs=1", f"run.copy_to={store.url()}"])
+def test_a_training_is_copied_to_an_object_store(settings: list[str], server: ObjectStore) -> None:
+    config = build_config(settings=[*settings, "train.epochs=1", f"run.copy_to={server.url()}"])
     path = run_training(config, run_id="run", progress=False)
-    copy, run = open_run(store.url("/run")), open_run(path)
+    copy, run = open_run(server.url("/run")), open_run(path)
     assert (copy.status, len(run.table("steps"))) == ("finished", 7)
     for table in ("steps", "pairs", "evals", "ranks", "snapshots", "events"):
         pd.testing.assert_frame_equal(copy.frame(table), run.frame(table), check_exact=True)
@@ -41,16 +31,16 @@ def test_a_training_is_copied_to_an_object_store(settings: list[str], store: Obj
     ],
 )
 def test_a_place_that_cannot_be_written_is_refused_before_training(
-    settings: list[str], store: ObjectStore, tmp_path: Path, url: str, reason: str
+    settings: list[str], server: ObjectStore, tmp_path: Path, url: str, reason: str
 ) -> None:
     if url == "nobody":
-        url = store.url().replace(BUCKET, "nobody", 1)
+        url = server.url().replace(BUCKET, "nobody", 1)
     elif url == "down":
-        url, store.down = store.url(), True
+        url, server.down = server.url(), True
     config = build_config(settings=[*settings, f"run.copy_to={url}"])
     try:
         with pytest.raises(ValueError, match=rf"run.copy_to='.*' is not usable: .*{reason}"):
             run_training(config, progress=False)
     finally:
-        store.down = False
+        server.down = False
     assert not (tmp_path / "logs").exists()
