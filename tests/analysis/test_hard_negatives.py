@@ -28,6 +28,8 @@ from uwml_core.analysis.hard_negatives.false_negatives import (
 from uwml_core.analysis.hard_negatives.hardest import hardest_headline
 from uwml_core.analysis.hard_negatives.likeness import picture_likeness, text_likeness
 from uwml_core.analysis.hard_negatives.memorised import memorised, memorised_headline, recall_fall
+from uwml_core.analysis.hard_negatives.order import ORDERS
+from uwml_core.analysis.hard_negatives.order import ordered as in_order
 from uwml_core.analysis.hard_negatives.persistent import (
     persistent,
     persistent_headline,
@@ -462,7 +464,7 @@ def test_select(three: pd.DataFrame, wanted: dict, kept: list[int]) -> None:
     ],
 )
 def test_sort_keeps_an_anchor_together(three: pd.DataFrame, order: str, expected: list) -> None:
-    ordered = browse.sort(three, order)
+    ordered = in_order(three, order).frame()
     assert list(zip(ordered["item_id"], ordered["negative_item_id"], strict=True)) == expected
     assert ordered["anchor"].is_monotonic_increasing
     assert ordered.groupby("anchor")[["direction", "item_id"]].nunique().to_numpy().max() == 1
@@ -470,16 +472,46 @@ def test_sort_keeps_an_anchor_together(three: pd.DataFrame, order: str, expected
 
 def test_sort_puts_missing_numbers_last_and_refuses_unknown_orders(three: pd.DataFrame) -> None:
     likeness = three.assign(likeness=[np.nan, 0.5, 0.9, np.nan])
-    assert browse.sort(likeness, "likeness")["likeness"].tolist()[:2] == [0.9, 0.5]
+    assert in_order(likeness, "likeness").frame()["likeness"].tolist()[:2] == [0.9, 0.5]
     with pytest.raises(ValueError, match="order='x' is unknown"):
-        browse.sort(three, "x")
+        in_order(three, "x")
 
 
 def test_pages_hold_whole_anchors(three: pd.DataFrame) -> None:
-    ordered = browse.sort(three, "margin")
-    assert browse.page_count(ordered, 2) == 2
-    assert [len(browse.page_of(ordered, page, 2)) for page in (1, 2, 3)] == [3, 1, 0]
-    assert browse.page_count(ordered.iloc[:0], 2) == 1
+    found = in_order(three, "margin")
+    assert (found.anchors, found.pages(2)) == (3, 2)
+    assert [len(found.page(page, 2)) for page in (1, 2, 3)] == [3, 1, 0]
+    nothing = in_order(three.iloc[:0], "margin")
+    assert (nothing.anchors, nothing.pages(2), len(nothing.page(1, 2))) == (0, 1, 0)
+
+
+@pytest.mark.parametrize("order", ["margin", "often", "weight"])
+@pytest.mark.parametrize("gathered", [True, False])
+def test_order_is_that_of_a_stable_sort(order: str, gathered: bool) -> None:
+    rng = np.random.default_rng(4)
+    # many equal margins, some missing, few anchors
+    margin = rng.choice([*np.linspace(-0.2, 0.3, 7), np.nan], 300)
+    frame = pd.DataFrame(
+        {
+            "direction": rng.choice(["i2t", "t2i"], 300),
+            "item_id": rng.integers(0, 40, 300),
+            "negative_item_id": np.arange(300),
+            "margin": margin,
+            "n": rng.integers(1, 4, 300),
+            "weight": rng.choice([0.5, 1.0, np.nan], 300),
+        }
+    )
+    if gathered:
+        frame = frame.sort_values(["direction", "item_id"], kind="stable", ignore_index=True)
+    column, ascending = ORDERS[order]
+    by_margin = frame.sort_values("margin", kind="stable")
+    ranked = by_margin.sort_values(column, ascending=ascending, kind="stable")
+    rank = pd.Series(range(300), index=ranked.index)
+    best = rank.groupby([frame["direction"], frame["item_id"]]).transform("min")
+    expected = frame.loc[pd.DataFrame({"best": best, "rank": rank}).sort_values(["best", "rank"]).index]
+    found = in_order(frame, order).frame()
+    assert found["negative_item_id"].tolist() == expected["negative_item_id"].tolist()
+    assert found["anchor"].tolist() == best[expected.index].rank(method="dense").sub(1).astype(int).tolist()
 
 
 def test_export_names_what_the_ids_stand_for(three: pd.DataFrame) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from uwml_core.analysis.hard_negatives import browse
 from uwml_core.analysis.hard_negatives.catalogue import caption_text
 from uwml_core.analysis.hard_negatives.facts import main_fact
+from uwml_core.analysis.hard_negatives.order import ordered
 from uwml_core.analysis.text import fixed
 from uwml_core.i18n import _
 from uwml_core.report.markup import Html, tag
@@ -26,9 +26,9 @@ def gallery(source: Source, confusions: pd.DataFrame, order: str) -> Html:
     Args:
         source: the run.
         confusions: what the question found.
-        order: one of ``browse.ORDERS``.
+        order: one of ``order.ORDERS``.
     """
-    shown = browse.page_of(browse.sort(confusions, order), 1, MOST_QUERIES)
+    shown = ordered(confusions, order).page(1, MOST_QUERIES)
     entries = [_entry(source, rows) for _anchor, rows in shown.groupby("anchor", sort=True)]
     return tag("div", *entries, class_="gallery clips" if "video" in source.modalities else "gallery")
 

@@ -12,6 +12,7 @@ import streamlit as st
 from uwml_core.analysis.hard_negatives import browse
 from uwml_core.analysis.hard_negatives.catalogue import Known, caption_text, item_name
 from uwml_core.analysis.hard_negatives.facts import all_facts, main_fact
+from uwml_core.analysis.hard_negatives.order import Ordered, ordered
 from uwml_core.analysis.text import fixed
 from uwml_core.figures.theme import Theme
 from uwml_core.i18n import _, ngettext
@@ -36,52 +37,51 @@ def sheet(run: Run, found: Findings, wanted: browse.SheetFilter, order: str, the
         run: the run.
         found: findings of a question, with confusions.
         wanted: the filter.
-        order: one of ``browse.ORDERS``.
+        order: one of ``order.ORDERS``.
         theme: colours.
     """
     if found.confusions is None or found.confusions.empty:
         return
     items = catalogue(run) if wanted.text.strip() else outline(run)
     asked = (version_of(run), found.question, found.epoch, wanted, order)
-    ordered = _ordered(str(run.path), asked, _found=found.confusions, _items=items)
-    page = _count_row(ordered, run, (found.question, wanted, order))
-    if ordered.empty:
+    chosen = _chosen(str(run.path), asked, _found=found.confusions, _items=items)
+    page = _count_row(chosen, run, (found.question, wanted, order))
+    if not chosen.anchors:
         note(_("Nothing passes the filter."))
         return
-    shown = browse.page_of(ordered, page, PAGE_SIZE)
-    entries = _entries(shown, run, theme)
+    entries = _entries(chosen.page(page, PAGE_SIZE), run, theme)
     if items.empty:
         note(_("No items were logged, so there are no pictures; log them with RunLogger.log_items."))
     contact_sheet(entries, clips="video" in run.modalities)
 
 
 @shared
-def _ordered(
+def _chosen(
     path: str,
     asked: tuple[Hashable, str, int | None, browse.SheetFilter, str],
     *,
     _found: pd.DataFrame,
     _items: pd.DataFrame,
-) -> pd.DataFrame:
+) -> Ordered:
     *_about, wanted, order = asked
-    return browse.sort(browse.select(_found, _items, wanted), order)
+    return ordered(browse.select(_found, _items, wanted), order)
 
 
-def _count_row(ordered: pd.DataFrame, run: Run, asked: Hashable) -> int:
+def _count_row(chosen: Ordered, run: Run, asked: Hashable) -> int:
     """Draw how much there is, its CSV and the pages; returns the page."""
-    anchors = int(ordered["anchor"].nunique())
-    pages = browse.page_count(ordered, PAGE_SIZE)
+    anchors, pages = chosen.anchors, chosen.pages(PAGE_SIZE)
     row = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")
     text = ngettext("{n} query, {wrong} wrong candidates", "{n} queries, {wrong} wrong candidates", anchors)
     left = row.container(horizontal=True, vertical_alignment="center", width="content")
     left.html(
-        element("p", text.format(n=f"{anchors:,}", wrong=f"{len(ordered):,}"), "uw-note"), width="content"
+        element("p", text.format(n=f"{anchors:,}", wrong=f"{len(chosen.rows):,}"), "uw-note"), width="content"
     )
     left.download_button(
-        _("Ids to relabel"), lambda: to_csv(browse.export(ordered, catalogue(run))), file_name="relabel.csv",
-        mime="text/csv", key="csv-relabel", type="tertiary", icon=":material/download:", on_click="ignore",
+        _("Ids to relabel"), lambda: to_csv(browse.export(chosen.frame(), catalogue(run))),
+        file_name="relabel.csv", mime="text/csv", key="csv-relabel", type="tertiary",
+        icon=":material/download:", on_click="ignore",
         help=_("Download all that passes the filter as CSV, keys and captions beside the ids"),
-        disabled=ordered.empty,
+        disabled=not anchors,
     )  # fmt: skip
     _back_to_first(asked, pages)
     with row:

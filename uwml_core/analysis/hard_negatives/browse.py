@@ -1,4 +1,4 @@
-"""Filter, sort, page and export confusions."""
+"""Filter and export confusions."""
 
 from __future__ import annotations
 
@@ -11,15 +11,6 @@ from uwml_core.analysis.bands import BAND_NAMES, band_of
 from uwml_core.analysis.hard_negatives.catalogue import caption_texts, matching
 from uwml_core.i18n import _
 
-# Column that each order looks at, and whether small values come first.
-ORDERS = {
-    "margin": ("margin", True),
-    "often": ("n", False),
-    "newest": ("last_epoch", False),
-    "weight": ("weight", False),
-    "likeness": ("likeness", False),
-    "growth": ("growth", False),
-}
 EXPORTED = (
     "direction",
     "item_id",
@@ -76,51 +67,7 @@ def select(confusions: pd.DataFrame, items: pd.DataFrame, wanted: SheetFilter) -
         found = matching(items, wanted.text)
         either = confusions["item_id"].isin(found) | confusions["negative_item_id"].isin(found)
         keep &= either.to_numpy()
-    return confusions[keep]
-
-
-def sort(confusions: pd.DataFrame, order: str) -> pd.DataFrame:
-    """Confusions by an order, those of one anchor together, its first one deciding where it stands.
-
-    Args:
-        confusions: what any of the questions found.
-        order: one of ``ORDERS``; equal ones follow by margin, then as they were.
-
-    Returns:
-        The same rows with ``anchor``, 0 for the first direction and item, 1 for the next.
-
-    Raises:
-        ValueError: if there is no such order.
-    """
-    if order not in ORDERS:
-        raise ValueError(f"order={order!r} is unknown; choose one of {', '.join(ORDERS)}")
-    column, ascending = ORDERS[order]
-    value = confusions[column].to_numpy(dtype=np.float64)
-    ties = () if column == "margin" else (confusions["margin"].to_numpy(dtype=np.float64),)
-    # lexsort puts NaN last, whichever way the others go
-    first = np.lexsort((*ties, value if ascending else -value))
-    direction = pd.factorize(confusions["direction"])[0].astype(np.int64)
-    anchor_key = (direction << 32) | confusions["item_id"].to_numpy(dtype=np.int64)
-    anchor = pd.factorize(anchor_key[first])[0]
-    together = np.argsort(anchor, kind="stable")
-    return confusions.iloc[first[together]].assign(anchor=anchor[together]).reset_index(drop=True)
-
-
-def page_count(ordered: pd.DataFrame, size: int) -> int:
-    """Pages of ``size`` anchors, at least one."""
-    anchors = int(ordered["anchor"].max()) + 1 if len(ordered) else 0
-    return max(1, -(-anchors // size))
-
-
-def page_of(ordered: pd.DataFrame, page: int, size: int) -> pd.DataFrame:
-    """Confusions of the anchors on a page.
-
-    Args:
-        ordered: frame of ``sort``.
-        page: counted from 1.
-        size: anchors per page.
-    """
-    return ordered[ordered["anchor"].between((page - 1) * size, page * size - 1)]
+    return confusions if keep.all() else confusions[keep]
 
 
 def export(confusions: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:

@@ -49,20 +49,17 @@ def confusions(pairs: pa.Table, directions: tuple[str, str]) -> pd.DataFrame:
     order = np.argsort(key)
     rows, key = rows[order], key[order]
     starts = np.flatnonzero(np.diff(key, prepend=-1)) if len(key) else np.empty(0, np.int64)
-    sorted_columns = {"row": rows, **{name: values[rows] for name, values in columns.items()}}
-    gathered = _gather(sorted_columns, starts, len(rows))
     head = rows[starts]
-    frame = pd.DataFrame(
+    return pd.DataFrame(
         {
             # many times as fast as having pandas look at each text
             "direction": pd.Series(list(directions)).array.take(code[head]),
             "item_id": columns["item_id"][head].astype(np.int64),
             "negative_item_id": columns["negative_item_id"][head].astype(np.int64),
-            **gathered,
+            **_gathered(columns, rows, starts),
         },
         copy=False,
     )
-    return frame
 
 
 def _key(code: np.ndarray, item: np.ndarray, negative: np.ndarray) -> np.ndarray:
@@ -71,10 +68,41 @@ def _key(code: np.ndarray, item: np.ndarray, negative: np.ndarray) -> np.ndarray
     return (code.astype(np.int64) << 62) | ids
 
 
-def _gather(columns: dict[str, np.ndarray], starts: np.ndarray, rows: int) -> dict[str, np.ndarray]:
+def _gathered(columns: dict[str, np.ndarray], rows: np.ndarray, starts: np.ndarray) -> dict[str, np.ndarray]:
+    """What a group's rows come to; nearly all are met once, so that only the others are added up."""
+    count = np.diff(np.append(starts, len(rows)))
+    gathered = _of_single({name: values[rows[starts]] for name, values in columns.items()})
+    several = count > 1
+    if several.any():
+        mine = rows[np.repeat(several, count)]
+        begins = np.cumsum(count[several]) - count[several]
+        several_rows = {"row": mine, **{name: values[mine] for name, values in columns.items()}}
+        for name, values in _of_several(several_rows, begins, len(mine)).items():
+            gathered[name][several] = values
+    return gathered
+
+
+def _of_single(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    margin, weight = (columns[name].astype(np.float64) for name in ("margin", "weight"))
+    epoch = _whole(columns["epoch"])
+    return {
+        "caption": _whole(columns["caption"]),
+        "negative_caption": _whole(columns["negative_caption"]),
+        "n": np.ones(len(margin), np.int64),
+        "below": (margin < 0).astype(np.int64),
+        "above": _above(columns).astype(np.int64),
+        "margin": margin,
+        "lowest": margin.copy(),
+        "weight": weight,
+        "first_epoch": epoch,
+        "last_epoch": epoch.copy(),
+    }
+
+
+def _of_several(columns: dict[str, np.ndarray], starts: np.ndarray, rows: int) -> dict[str, np.ndarray]:
     count = np.diff(np.append(starts, rows))
     margin = columns["margin"].astype(np.float64)
-    lowest = _reduce(np.minimum, margin, starts)
+    lowest = np.minimum.reduceat(margin, starts)
     at_lowest = _first_of(margin == np.repeat(lowest, count), columns["row"], starts)
     weight = columns["weight"].astype(np.float64)
     weighed = _sum(~np.isnan(weight), starts)
@@ -86,31 +114,31 @@ def _gather(columns: dict[str, np.ndarray], starts: np.ndarray, rows: int) -> di
         "negative_caption": _whole(columns["negative_caption"])[at_lowest],
         "n": count,
         "below": _sum(margin < 0, starts).astype(np.int64),
-        "above": _sum(np.nan_to_num(columns["suspected_false_negative"].astype(float)), starts).astype(int),
-        "margin": _sum(margin, starts) / np.maximum(count, 1),
+        "above": _sum(_above(columns), starts).astype(np.int64),
+        "margin": _sum(margin, starts) / count,
         "lowest": lowest,
         "weight": mean_weight,
-        "first_epoch": _reduce(np.minimum, epoch, starts),
-        "last_epoch": _reduce(np.maximum, epoch, starts),
+        "first_epoch": np.minimum.reduceat(epoch, starts),
+        "last_epoch": np.maximum.reduceat(epoch, starts),
     }
 
 
 def _whole(values: np.ndarray) -> np.ndarray:
+    if values.dtype.kind in "iu":
+        return values.astype(np.int64)
     return np.nan_to_num(values.astype(np.float64), nan=UNKNOWN).astype(np.int64)
 
 
+def _above(columns: dict[str, np.ndarray]) -> np.ndarray:
+    return np.nan_to_num(columns["suspected_false_negative"].astype(np.float64))
+
+
 def _sum(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    return np.add.reduceat(values, starts, dtype=np.float64) if len(starts) else np.empty(0)
-
-
-def _reduce(function: np.ufunc, values: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    return np.asarray(function.reduceat(values, starts)) if len(starts) else values[:0]
+    return np.add.reduceat(values, starts, dtype=np.float64)
 
 
 def _first_of(chosen: np.ndarray, row: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """Position in each group of its chosen row that was logged first; every group has one."""
-    if not len(starts):
-        return np.empty(0, np.int64)
     first = np.minimum.reduceat(np.where(chosen, row, np.iinfo(np.int64).max), starts)
     position = np.empty(int(row.max()) + 1, np.int64)
     position[row] = np.arange(len(row))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from uwml_core.analysis.text import percent
@@ -14,9 +15,13 @@ def below_shares(confusions: pd.DataFrame, directions: tuple[str, str]) -> pd.Da
     Returns:
         Frame ``[direction, share, n]``, a row per direction; share NaN without encounters.
     """
-    sums = confusions.groupby("direction")[["below", "n"]].sum().reindex(directions, fill_value=0)
-    share = sums["below"] / sums["n"].where(sums["n"] > 0)
-    return pd.DataFrame({"direction": list(directions), "share": share.to_numpy(), "n": sums["n"].to_numpy()})
+    mine = [(confusions["direction"] == direction).to_numpy() for direction in directions]
+    below, n = (
+        np.array([confusions[name].to_numpy()[rows].sum() for rows in mine], np.int64)
+        for name in ("below", "n")
+    )
+    share = below / np.where(n > 0, n, np.nan)
+    return pd.DataFrame({"direction": list(directions), "share": share, "n": n})
 
 
 def hardest_headline(confusions: pd.DataFrame, directions: tuple[str, str], when: str) -> str:
