@@ -20,6 +20,7 @@ from uwml_core.analysis import training as analysis
 from uwml_core.analysis.bands import bands_frame
 from uwml_core.analysis.curves import curve_frame, curves_by_epoch
 from uwml_core.analysis.loss_settings import loss_config
+from uwml_core.analysis.replay import logged_pairs
 from uwml_core.analysis.selection import PREVIEW_COLUMNS, select_steps
 from uwml_core.figures import shares, training, weight_curve
 from uwml_core.figures.theme import theme
@@ -73,7 +74,8 @@ def weight_figures(run: Run) -> Iterator[tuple[str, Callable[[], Any]]]:
         raise ValueError(f"run={run.run_id!r} has no loss configuration; expected a run of this project")
     after = dataclasses.replace(before, center=before.center + 0.05)
     pairs = run.table("pairs", columns=list(PREVIEW_COLUMNS), filter=select_steps(steps, newest).filter)
-    base = what_if.baseline(pairs.unify_dictionaries().combine_chunks(), steps, before, directions)
+    logged = logged_pairs(pairs.unify_dictionaries().combine_chunks(), steps, directions)
+    base = what_if.baseline(logged, before, directions)
     result, shown = what_if.compare(base, after), margins.select_epoch(histogram, newest)
     now, new, curves = curve_frame(before, [0.5]), curve_frame(after, [0.5]), curves_by_epoch(after, epochs)
     yield f"compare, {pairs.num_rows:,} rows", lambda: what_if.compare(base, after)

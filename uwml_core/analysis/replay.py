@@ -25,6 +25,7 @@ class LoggedPairs:
         direction_weight, margin_scale: of each group's step and direction, float64 ``[groups]``; NaN
             where not logged.
         left_out: rows of each direction without a weight or a finite margin, ``[directions]``.
+        weighed: whether any weight was logged; each row counts as 1 where none was.
     """
 
     groups: StepGroups
@@ -37,6 +38,7 @@ class LoggedPairs:
     direction_weight: np.ndarray
     margin_scale: np.ndarray
     left_out: np.ndarray
+    weighed: bool
 
 
 def logged_pairs(pairs: pa.Table, steps: pd.DataFrame, directions: tuple[str, str]) -> LoggedPairs:
@@ -54,7 +56,8 @@ def logged_pairs(pairs: pa.Table, steps: pd.DataFrame, directions: tuple[str, st
     """
     step, code = numbers(pairs, "step"), direction_codes(pairs, directions)
     margin, weight = numbers(pairs, "margin"), numbers(pairs, "weight")
-    if pairs["weight"].null_count == pairs.num_rows:
+    weighed = not pairs.num_rows or pairs["weight"].null_count < pairs.num_rows
+    if not weighed:
         weight = np.ones_like(margin)
     ours = (code >= 0) & _among(step, steps["step"].to_numpy())
     usable = ours & np.isfinite(margin) & np.isfinite(weight) & (weight > 0)
@@ -74,6 +77,7 @@ def logged_pairs(pairs: pa.Table, steps: pd.DataFrame, directions: tuple[str, st
         direction_weight=_of_direction(steps, "direction_weight", groups, directions),
         margin_scale=_of_direction(steps, "margin_scale", groups, directions),
         left_out=left_out,
+        weighed=weighed,
     )
 
 

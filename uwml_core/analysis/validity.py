@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from uwml_core.analysis.replay import logged_pairs, replayed_weight
+from uwml_core.analysis.replay import LoggedPairs, logged_pairs, replayed_weight
 from uwml_core.i18n import _, ngettext
 from uwml_core.weighting import UWMLConfig
 
@@ -55,7 +55,12 @@ def validity(
     Returns:
         The largest error and what it means. An error that is not a number counts as a failure.
     """
-    if pairs.num_rows and pairs["weight"].null_count == pairs.num_rows:
+    return validity_of(logged_pairs(pairs, steps, directions), config)
+
+
+def validity_of(logged: LoggedPairs, config: UWMLConfig | None) -> Validity:
+    """As ``validity``, of pairs that have been made ready for a replay."""
+    if not logged.weighed:
         return _unchecked(
             _("Not available: the log has no weights, so the preview starts from pairs that all count alike.")
         )
@@ -63,7 +68,6 @@ def validity(
         return _unchecked(_("The run does not tell its loss parameters, so nothing can be replayed."))
     if obstacle := replay_obstacle(config):
         return _unchecked(obstacle)
-    logged = logged_pairs(pairs, steps, directions)
     if not len(logged.weight):
         return _unchecked(_("No pair with a logged weight in this selection, so nothing can be replayed."))
     if config.margin_scale != "none" and not np.isfinite(logged.margin_scale).all():

@@ -66,16 +66,14 @@ class Baseline:
     directions: tuple[str, str]
 
 
-def baseline(
-    pairs: pa.Table, steps: pd.DataFrame, config: UWMLConfig, directions: tuple[str, str]
-) -> Baseline:
+def baseline(logged: LoggedPairs, config: UWMLConfig, directions: tuple[str, str]) -> Baseline:
     """Measure the logged weights.
 
     Args:
-        pairs, steps, directions: as for ``replay.logged_pairs``.
+        logged: pairs made ready for a replay.
         config: the parameters in use.
+        directions: the run's directions.
     """
-    logged = logged_pairs(pairs, steps, directions)
     hardest = config.base == "infonce" and config.negative_statistic == "hardest"
     terms = negative_terms(logged) if hardest else None
     measures = measure_steps(logged, logged.weight, config, terms)
@@ -89,8 +87,13 @@ def preview(
     after: UWMLConfig,
     directions: tuple[str, str],
 ) -> WhatIf:
-    """The comparison of ``compare`` for pairs that are looked at once; arguments as for ``baseline``."""
-    return compare(baseline(pairs, steps, before, directions), after)
+    """The comparison of ``compare`` for pairs that are looked at once.
+
+    Args:
+        pairs, steps, directions: as for ``replay.logged_pairs``.
+        before, after: the parameters in use and those to try.
+    """
+    return compare(baseline(logged_pairs(pairs, steps, directions), before, directions), after)
 
 
 def compare(before: Baseline, after: UWMLConfig) -> WhatIf:

@@ -11,8 +11,9 @@ import pandas as pd
 
 from uwml_core.analysis import bands, curves, margins, what_if
 from uwml_core.analysis.pooled import PooledMargins, compare_pooled, pooled_margins
+from uwml_core.analysis.replay import logged_pairs
 from uwml_core.analysis.selection import select_steps
-from uwml_core.analysis.validity import replay_obstacle, validity
+from uwml_core.analysis.validity import replay_obstacle, validity_of
 from uwml_core.figures import weight_curve as figures
 from uwml_core.figures.shares import bands_figure
 from uwml_core.figures.theme import Theme
@@ -50,10 +51,10 @@ def weight_curve_section(source: Source) -> Section:
     """The newest epoch of the page Weight curve, with controls where the run's weights can be replayed."""
     moment = _moment(source)
     selection = select_steps(source.steps, moment.epoch)
-    pairs = source.pairs(selection)
-    baseline = what_if.baseline(pairs, source.steps, moment.in_use, source.directions)
+    logged = logged_pairs(source.pairs(selection), source.steps, source.directions)
+    baseline = what_if.baseline(logged, moment.in_use, source.directions)
     result = what_if.compare(baseline, moment.in_use)
-    check = validity(pairs, source.steps, source.loss, source.directions)
+    check = validity_of(logged, source.loss)
     rows = table(what_if_rows(result.summary, tried=False))
     obstacle = _obstacle(moment)
     preview: list[Block] = [notes(obstacle)] if obstacle else [preview_controls(moment.in_use)]

@@ -17,11 +17,12 @@ from uwml_core.analysis.loss_settings import loss_config
 from uwml_core.analysis.margins import margin_histogram
 from uwml_core.analysis.modal_balance import Balance, BalanceInUse, balance_in_use, try_controller
 from uwml_core.analysis.pooled import PooledMargins, compare_pooled, pooled_margins
+from uwml_core.analysis.replay import LoggedPairs, logged_pairs
 from uwml_core.analysis.replay_validity import ReplayCheck, replay_validity
 from uwml_core.analysis.runs import LAST_STEP_COLUMNS, last_step, run_row, runs_table
 from uwml_core.analysis.selection import PREVIEW_COLUMNS, SIZE_COLUMNS, StepSelection
 from uwml_core.analysis.training import step_columns
-from uwml_core.analysis.validity import Validity, validity
+from uwml_core.analysis.validity import Validity, validity_of
 from uwml_core.analysis.what_if import Baseline, WhatIf, compare
 from uwml_core.analysis.what_if import baseline as measure_baseline
 from uwml_core.i18n import _, language
@@ -110,11 +111,6 @@ def histogram(run: Run) -> pd.DataFrame:
     return _histogram(str(run.path), version_of(run), _run=run)
 
 
-def pairs(run: Run, selection: StepSelection) -> Any:
-    """Arrow table of the selected steps' pairs, the columns that the preview uses."""
-    return _pairs(str(run.path), version_of(run), _key(selection), _run=run, _selection=selection)
-
-
 def what_if(run: Run, selection: StepSelection, before: UWMLConfig, after: UWMLConfig) -> WhatIf:
     """What other parameters would have done in the selected steps.
 
@@ -138,7 +134,8 @@ def weights_validity(run: Run, selection: StepSelection) -> Validity:
             "Choose one epoch to see whether replaying the logged parameters gives the logged weights."
         )
         return Validity(max_error=float("nan"), n=0, ok=None, reason=reason)
-    return validity(pairs(run, selection), steps(run), loss_in_use(run), run.directions)
+    logged = _logged(str(run.path), version_of(run), _key(selection), _run=run, _selection=selection)
+    return validity_of(logged, loss_in_use(run))
 
 
 def _key(selection: StepSelection) -> Hashable:
@@ -229,18 +226,21 @@ def _margins(path: str, version: Hashable, *, _run: Run) -> Any:
 
 
 @shared
-def _pairs(path: str, version: Hashable, key: Hashable, *, _run: Run, _selection: StepSelection) -> Any:
+def _logged(
+    path: str, version: Hashable, key: Hashable, *, _run: Run, _selection: StepSelection
+) -> LoggedPairs:
     columns = list(PREVIEW_COLUMNS)
     table = _run.table("pairs", columns=columns, filter=_selection.filter, steps=_selection.span)
     # of a long run thousands of chunks, each of which every look at a column would begin anew
-    return table.unify_dictionaries().combine_chunks()
+    return logged_pairs(table.unify_dictionaries().combine_chunks(), steps(_run), _run.directions)
 
 
 @shared
 def _baseline(
     path: str, version: Hashable, key: Hashable, *, _run: Run, _selection: StepSelection, _config: UWMLConfig
 ) -> Baseline:
-    return measure_baseline(pairs(_run, _selection), steps(_run), _config, _run.directions)
+    logged = _logged(path, version, key, _run=_run, _selection=_selection)
+    return measure_baseline(logged, _config, _run.directions)
 
 
 @shared
