@@ -22,7 +22,7 @@ from uwml_core.analysis.curves import curve_frame, curves_by_epoch
 from uwml_core.analysis.loss_settings import loss_config
 from uwml_core.analysis.replay import logged_pairs
 from uwml_core.analysis.selection import PREVIEW_COLUMNS, select_steps
-from uwml_core.figures import shares, training, weight_curve
+from uwml_core.figures import curve_by_epoch, shares, training, weight_curve
 from uwml_core.figures.theme import theme
 from uwml_core.runlog.reader import Run, open_run
 
@@ -87,7 +87,7 @@ def weight_figures(run: Run) -> Iterator[tuple[str, Callable[[], Any]]]:
     )
     yield "bands_figure", lambda: shares.bands_figure(result.bands, look, directions=directions)
     yield "weights_figure", lambda: shares.weights_figure(result.weights, look, directions=directions)
-    yield "curve_by_epoch_figure", lambda: weight_curve.curve_by_epoch_figure(curves, look)
+    yield "curve_by_epoch_figure", lambda: curve_by_epoch.curve_by_epoch_figure(curves, look)
 
 
 def page_runs(logs: Path) -> Iterator[tuple[str, Callable[[], Any]]]:

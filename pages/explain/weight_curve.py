@@ -3,7 +3,7 @@ import streamlit as st
 from uwml_core import ui
 from uwml_core.analysis import bands, curves, margins, what_if
 from uwml_core.analysis.selection import select_steps
-from uwml_core.figures import shares, weight_curve
+from uwml_core.figures import curve_by_epoch, shares, weight_curve
 from uwml_core.i18n import _
 from uwml_core.runlog.reader import Run
 from uwml_core.weighting import UWMLConfig
@@ -33,7 +33,7 @@ def details(run: Run, result: what_if.WhatIf, after: UWMLConfig, scale: float) -
         ui.card(_("Relative weight of the pairs"), figure, weights, key="weights", unit=unit, height=260)
     with two:
         by_epoch = curves.curves_by_epoch(after, epochs, scale=scale)
-        figure = weight_curve.curve_by_epoch_figure(by_epoch, theme)
+        figure = curve_by_epoch.curve_by_epoch_figure(by_epoch, theme)
         unit = _("pair weight")
         ui.card(_("The curve from epoch to epoch"), figure, by_epoch, key="epochs", unit=unit, height=260)
     with three:

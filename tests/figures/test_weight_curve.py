@@ -4,8 +4,9 @@ import pytest
 
 from uwml_core.analysis.bands import bands_frame
 from uwml_core.analysis.curves import curve_frame, curves_by_epoch
+from uwml_core.figures.curve_by_epoch import curve_by_epoch_figure
 from uwml_core.figures.theme import UI_REVISION
-from uwml_core.figures.weight_curve import curve_by_epoch_figure, weight_curve_figure
+from uwml_core.figures.weight_curve import weight_curve_figure
 from uwml_core.weighting import UWMLConfig
 
 DIRECTIONS = ("i2t", "t2i")

@@ -35,10 +35,14 @@ def bands_figure(
     names = {"before": _("in use"), "after": _("tried")}
     bars = [(d, when) for d in directions for when in ("before", "after")]
     labels = [f"{d} {names[when]}" for d, when in bars]
-    for place, band in enumerate(dict.fromkeys(bands_frame["band"])):
-        rows = bands_frame[bands_frame["band"] == band].set_index("direction").reindex(directions)
-        share = np.array([rows.loc[d, f"share_{when}"] for d, when in bars], dtype=np.float64) * 100.0
-        extra = np.array([[rows.loc[d, f"share_{w}_sd"] * 100.0, rows.loc[d, "steps"]] for d, w in bars])
+    rows: list[dict[Any, Any]] = bands_frame.to_dict("records")
+    of_band = {(row["direction"], row["band"]): row for row in rows}
+    for place, band in enumerate(dict.fromkeys(row["band"] for row in rows)):
+        found = [(of_band.get((direction, band), {}), f"share_{when}") for direction, when in bars]
+        share = 100.0 * np.array([row.get(name, np.nan) for row, name in found], dtype=np.float64)
+        extra = np.array(
+            [[100.0 * row.get(f"{name}_sd", np.nan), row.get("steps", np.nan)] for row, name in found]
+        )
         bars_of_band = _band_bars(labels, share, extra, band_label(str(band)), theme.bands[place])
         figure.add_trace({**bars_of_band, "textfont": {"color": theme.on_bands[place], "size": 12}})
     figure.update_layout(barmode="stack", bargap=0.28)

@@ -1,15 +1,15 @@
-"""The difficulty curve over the margins it acts on, and the curve through training."""
+"""The difficulty curve over the margins it acts on."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
 from uwml_core.figures.draft import Draft
-from uwml_core.figures.frame import end_labels, floats, say_empty
+from uwml_core.figures.frame import floats
 from uwml_core.figures.theme import Theme, fade
 from uwml_core.i18n import _, ngettext
 
@@ -48,7 +48,7 @@ def weight_curve_figure(
         height: pixels.
     """
     figure = Draft(theme, height=height, t=44, l=64, r=56)
-    inside = hist[np.isfinite(hist["left"]) & np.isfinite(hist["right"])]
+    inside = _Bins.inside(hist)
     low, high = _range(inside)
     top = _add_margins(figure, inside, theme, directions, (low, high))
     _add_bands(figure, bands, theme, (low, high))
@@ -93,43 +93,69 @@ def _weight_axis(theme: Theme) -> dict[str, Any]:
     }
 
 
-def _range(inside: pd.DataFrame) -> tuple[float, float]:
-    filled = inside[inside["count"] > 0]
-    if filled.empty:
+class _Bins(NamedTuple):
+    """Bins of the histogram as arrays, which are many times as fast to choose from as a frame."""
+
+    direction: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    count: np.ndarray
+
+    @classmethod
+    def inside(cls, hist: pd.DataFrame) -> _Bins:
+        """Those that have both edges."""
+        edges = (hist[name].to_numpy(dtype=np.float64) for name in ("left", "right"))
+        count = hist["count"].to_numpy(dtype=np.float64)
+        bins = cls(hist["direction"].to_numpy(dtype=object), *edges, count)
+        return bins.where(np.isfinite(bins.left) & np.isfinite(bins.right))
+
+    def where(self, chosen: np.ndarray) -> _Bins:
+        """Some of them."""
+        return _Bins(*(values[chosen] for values in self))
+
+    def of(self, direction: str) -> _Bins:
+        """Those of a direction."""
+        return self.where(self.direction == direction)
+
+    def mean(self) -> float:
+        """Mean margin."""
+        middle = (self.left + self.right) / 2
+        return float((middle * self.count).sum() / max(1.0, self.count.sum()))
+
+
+def _range(inside: _Bins) -> tuple[float, float]:
+    filled = inside.where(inside.count > 0)
+    if not len(filled.count):
         return _LEAST_RANGE
-    low = min(_LEAST_RANGE[0], float(filled["left"].min()) - 0.02)
-    return low, max(_LEAST_RANGE[1], float(filled["right"].max()) + 0.02)
+    low = min(_LEAST_RANGE[0], float(filled.left.min()) - 0.02)
+    return low, max(_LEAST_RANGE[1], float(filled.right.max()) + 0.02)
 
 
 def _add_margins(
-    figure: Draft, inside: pd.DataFrame, theme: Theme, directions: tuple[str, str], span: Span
+    figure: Draft, inside: _Bins, theme: Theme, directions: tuple[str, str], span: Span
 ) -> float:
     tops = [1.0]
-    shown = [d for d in directions if (inside["direction"] == d).any()]
-    means = {d: _mean_margin(inside[inside["direction"] == d]) for d in shown}
-    for direction in sorted(shown, key=lambda name: means[name]):
-        rows, color = inside[inside["direction"] == direction], theme.direction(direction, directions)
-        figure.add_trace(_outline(rows, direction, color))
+    shown = {name: bins for name in directions if len((bins := inside.of(name)).count)}
+    means = {name: bins.mean() for name, bins in shown.items()}
+    for direction in sorted(shown, key=means.__getitem__):
+        bins, color = shown[direction], theme.direction(direction, directions)
+        figure.add_trace(_outline(bins, direction, color))
         # Named on its outer flank, where the other direction and the top of the curve are not.
-        is_left = direction == min(means, key=lambda d: means[d])
+        is_left = direction == min(means, key=means.__getitem__)
         _name_margins(figure, inside, direction, color, is_left=is_left, span=span)
-        tops.append(float(rows["count"].max()))
+        tops.append(float(bins.count.max()))
     return max(tops)
 
 
-def _mean_margin(rows: pd.DataFrame) -> float:
-    return float(((rows["left"] + rows["right"]) / 2 * rows["count"]).sum() / max(1, rows["count"].sum()))
-
-
 def _name_margins(
-    figure: Draft, inside: pd.DataFrame, direction: str, color: str, *, is_left: bool, span: Span
+    figure: Draft, inside: _Bins, direction: str, color: str, *, is_left: bool, span: Span
 ) -> None:
-    count = inside.loc[inside["direction"] == direction, "count"]
+    count = inside.of(direction).count
     # Low on the left, below the floor of the curve; on the right the curve has come down by half height.
     # Inwards where it would reach beyond the axes, at last on the other side of the highest bar.
     for level in np.linspace(0.15 if is_left else 0.5, 1.0, 6) * count.max():
-        bars = inside[inside["count"] >= level]
-        x = float(bars["left"].min() if is_left else bars["right"].max())
+        high = inside.count >= level
+        x = float(inside.left[high].min() if is_left else inside.right[high].max())
         if fits := abs(x - span[0 if is_left else 1]) >= _NAME_WIDTH * (span[1] - span[0]):
             break
     to_left = is_left == fits
@@ -145,9 +171,8 @@ def _name_margins(
     )
 
 
-def _outline(rows: pd.DataFrame, direction: str, color: str) -> dict[str, Any]:
-    left, right = rows["left"].to_numpy(), rows["right"].to_numpy()
-    count = rows["count"].to_numpy(dtype=np.float64)
+def _outline(bins: _Bins, direction: str, color: str) -> dict[str, Any]:
+    left, right, count = bins.left, bins.right, bins.count
     # A step at each edge, down to 0 on both sides.
     x = np.concatenate([left[:1], left, right[-1:], right[-1:]])
     y = np.concatenate([[0.0], count, count[-1:], [0.0]])
@@ -236,8 +261,7 @@ def _add_bands(figure: Draft, bands: pd.DataFrame, theme: Theme, span: Span) -> 
 
 
 def _add_outside(figure: Draft, hist: pd.DataFrame, theme: Theme) -> None:
-    outside = hist[~(np.isfinite(hist["left"]) & np.isfinite(hist["right"]))]
-    count = int(outside["count"].sum())
+    count = int(hist["count"].sum() - _Bins.inside(hist).count.sum())
     if count == 0:
         return
     text = ngettext("{n} anchor beyond ±2 not drawn", "{n} anchors beyond ±2 not drawn", count)
@@ -252,48 +276,3 @@ def _add_outside(figure: Draft, hist: pd.DataFrame, theme: Theme) -> None:
         showarrow=False,
         font={"color": theme.warning, "size": 11},
     )
-
-
-def curve_by_epoch_figure(curve_frame: pd.DataFrame, theme: Theme, *, height: int = 260) -> go.Figure:
-    """The curve in the middle of several epochs, coloured from the first to the last.
-
-    Args:
-        curve_frame: ``[epoch, margin, weight, progress, steepness]``.
-        theme: colours.
-        height: pixels.
-    """
-    figure = Draft(theme, height=height, r=72)
-    epochs = list(dict.fromkeys(curve_frame["epoch"]))
-    if not epochs:
-        return say_empty(figure, theme, _("No epoch yet")).figure()
-    low, high = -0.3, 0.6
-    ends = []
-    for epoch, color in zip(epochs, theme.ramp(len(epochs)), strict=True):
-        rows = curve_frame[curve_frame["epoch"] == epoch]
-        figure.add_trace(
-            {
-                "type": "scatter",
-                "x": floats(rows["margin"]),
-                "y": floats(rows["weight"]),
-                "mode": "lines",
-                "line": {"color": color, "width": 1.8},
-                "name": _("epoch {epoch}").format(epoch=epoch),
-                "customdata": floats(rows["steepness"])[:, None],
-                "hovertemplate": f"<b>{_('epoch {epoch}').format(epoch=epoch)}</b> "
-                + _("weight %{y:.3f} at margin %{x:.2f}, steepness %{customdata[0]:.1f}")
-                + "<extra></extra>",
-            }
-        )
-        shown = rows["weight"].to_numpy()[rows["margin"].to_numpy() <= high]
-        ends.append((epoch, float(shown[-1]), theme.muted))
-    figure.update_xaxes(title={"text": _("margin (cosine)")}, range=[low, high], tickformat=".1f")
-    figure.update_yaxes(range=[0, 1.05], tickvals=[0, 0.25, 0.5, 0.75, 1])
-    end_labels(figure, _spaced(ends, height), (0.0, 1.05))
-    return figure.figure()
-
-
-def _spaced(ends: list[tuple[int, float, str]], height: int) -> list[tuple[str, float, str]]:
-    # As many labels as fit between the first and the last, whose labels always stand.
-    room = max(2, (height - 72) // 30)
-    every = np.unique(np.linspace(0, len(ends) - 1, min(len(ends), room)).round().astype(int))
-    return [(_("epoch {epoch}").format(epoch=ends[i][0]), ends[i][1], ends[i][2]) for i in every]

@@ -15,6 +15,7 @@ from uwml_core.analysis.replay import logged_pairs
 from uwml_core.analysis.selection import select_steps
 from uwml_core.analysis.validity import replay_obstacle, validity_of
 from uwml_core.figures import weight_curve as figures
+from uwml_core.figures.curve_by_epoch import curve_by_epoch_figure
 from uwml_core.figures.shares import bands_figure
 from uwml_core.figures.theme import Theme
 from uwml_core.i18n import _
@@ -135,7 +136,7 @@ def _by_epoch(source: Source, moment: Moment) -> Chart:
     frame = curves.curves_by_epoch(moment.in_use, margins.epoch_progress(source.steps), scale=moment.scale)
 
     def draw(theme: Theme) -> object:
-        return figures.curve_by_epoch_figure(frame, theme)
+        return curve_by_epoch_figure(frame, theme)
 
     title, unit = _("The curve from epoch to epoch"), _("pair weight")
     return Chart(key="epochs", title=title, draw=draw, frame=frame, unit=unit, height=260)
