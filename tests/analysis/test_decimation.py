@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -25,6 +27,28 @@ def test_keeps_first_last_minimum_and_maximum_in_order():
     assert {0, 49_999, int(y.argmin()), int(y.argmax())} <= set(kept.tolist())
     assert np.all(np.diff(kept) > 0)
     assert len(kept) <= 500
+
+
+@pytest.mark.parametrize("broken", [[], [0, 500, 2_999]])
+def test_keeps_the_rows_that_a_search_of_each_stretch_finds(broken):
+    # few different values, so that many are equally high or low
+    y = np.random.default_rng(3).integers(-9, 9, 3_000).astype(float)
+    y[1_000:1_300] = 2.0
+    y[broken] = np.nan
+    finite = np.flatnonzero(np.isfinite(y)).tolist()
+    edges = [int(edge) for edge in np.linspace(0, len(finite), 38)]
+    wanted = {finite[0], finite[-1]}
+    for first, after in itertools.pairwise(edges):
+        wanted |= {min(finite[first:after], key=y.__getitem__), max(finite[first:after], key=y.__getitem__)}
+    kept = set(decimate(np.arange(3_000), y, max_points=101).kept.tolist())
+    assert wanted <= kept
+    spikes = {}
+    for before, row, after in zip(finite, finite[1:], finite[2:], strict=False):
+        if (y[row] > y[before]) == (y[row] > y[after]):
+            spikes[row] = min(abs(y[row] - y[before]), abs(y[row] - y[after]))
+    highest = sorted(spikes.values(), reverse=True)[:25]
+    assert all(spikes[row] >= highest[-1] > 0 for row in kept - wanted)
+    assert len({row for row in kept if spikes.get(row, 0.0) >= highest[-1]}) >= 25
 
 
 def test_keeps_every_row_of_a_short_series():

@@ -65,6 +65,8 @@ def split_finite(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         [[0, 2], [1, 3]]
     """
     finite = np.isfinite(values)
+    if finite.all():
+        return np.arange(len(values)), np.empty(0, np.int64)
     return np.flatnonzero(finite), np.flatnonzero(~finite)
 
 

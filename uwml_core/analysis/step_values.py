@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import pandas as pd
 
@@ -14,6 +16,8 @@ def column(frame: pd.DataFrame, name: str) -> np.ndarray:
     if values.dtype == np.float64:
         # as logged; pandas would look for nulls and copy
         return values
+    if values.dtype.kind in "iu":
+        return values.astype(np.float64)
     return frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
 
 
@@ -44,3 +48,13 @@ def _throughput(steps: pd.DataFrame) -> np.ndarray:
 def _ess_share(steps: pd.DataFrame, suffix: str) -> np.ndarray:
     anchors = column(steps, "batch_size") - np.nan_to_num(column(steps, f"no_negative_count{suffix}"))
     return 100.0 * column(steps, f"ess{suffix}") / np.where(anchors > 0, anchors, np.nan)
+
+
+@lru_cache
+def names_dtype(names: tuple[str, ...]) -> pd.CategoricalDtype:
+    """Type of a column that holds some of these names; to make one takes as long as to draw a line.
+
+    Args:
+        names: in the order of their codes, such as a run's directions.
+    """
+    return pd.CategoricalDtype(list(names))

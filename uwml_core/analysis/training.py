@@ -8,7 +8,7 @@ import pandas as pd
 from uwml_core.analysis.decimation import SeriesView, decimate, inside, zoom_series
 from uwml_core.analysis.plateau import plateau
 from uwml_core.analysis.splits import main_split
-from uwml_core.analysis.step_values import column, quantity_values
+from uwml_core.analysis.step_values import column, names_dtype, quantity_values
 from uwml_core.i18n import _
 from uwml_core.weighting import UWMLConfig
 
@@ -119,7 +119,7 @@ def _tidy(
             "step": stacked(_step_numbers(steps)),
             "epoch": stacked(column(steps, "epoch")),
             "direction": pd.Categorical.from_codes(
-                np.concatenate([np.empty(0, np.int8), *codes]), dtype=pd.CategoricalDtype(list(directions))
+                np.concatenate([np.empty(0, np.int8), *codes]), dtype=names_dtype(directions)
             ),
             "value": np.concatenate([np.empty(0), *(value[taken[code]] for code, value in by_code.items())]),
             "n": stacked(column(steps, "batch_size")),
@@ -215,13 +215,16 @@ def _window(steps: int) -> int:
 
 def _trailing_mean(value: np.ndarray, window: int) -> np.ndarray:
     finite = np.isfinite(value)
-    center = value[finite].mean() if finite.any() else 0.0
+    every = bool(finite.all())
+    known = value if every else value[finite]
+    center = known.mean() if len(known) else 0.0
     # Sums of deviations keep the digits that sums of a million raw values would lose.
-    total = np.concatenate([[0.0], np.cumsum(np.where(finite, value - center, 0.0))])
-    count = np.concatenate([[0], np.cumsum(finite)])
-    first = np.maximum(np.arange(1, len(value) + 1) - window, 0)
-    n = count[1:] - count[first]
-    return np.where(n > 0, center + (total[1:] - total[first]) / np.maximum(n, 1), np.nan)
+    total = np.cumsum(value - center if every else np.where(finite, value - center, 0.0))
+    n = np.arange(1, len(value) + 1) if every else np.cumsum(finite)
+    for running in (total, n):
+        running[window:] -= running[:-window]
+    with np.errstate(invalid="ignore"):
+        return np.asarray(center + total / n)
 
 
 def retrieval_curves(evals: pd.DataFrame, split: str | None = None) -> pd.DataFrame:
@@ -244,13 +247,14 @@ def retrieval_curves(evals: pd.DataFrame, split: str | None = None) -> pd.DataFr
 def phase_bands(steps: pd.DataFrame) -> pd.DataFrame:
     """Stretches of steps with the same phase, ``[phase, first_step, last_step]``; none where not logged."""
     columns = ["phase", "first_step", "last_step"]
-    if "phase" not in steps.columns or steps["phase"].isna().all():
+    codes, names = pd.factorize(steps["phase"]) if "phase" in steps.columns else (np.empty(0), ())
+    if not len(names):
         return pd.DataFrame(columns=columns)
-    codes, names = pd.factorize(steps["phase"].fillna("").astype(str))
-    starts = np.flatnonzero(np.diff(codes, prepend=-1))
+    # a code of -1 is no phase
+    starts = np.flatnonzero(np.diff(codes, prepend=-2))
     ends = np.append(starts[1:], len(codes)) - 1
-    step = steps["step"].to_numpy()
-    stretches = {"phase": names[codes[starts]], "first_step": step[starts], "last_step": step[ends]}
+    step, named = steps["step"].to_numpy(), np.array([*map(str, names), ""], dtype=object)
+    stretches = {"phase": named[codes[starts]], "first_step": step[starts], "last_step": step[ends]}
     bands = pd.DataFrame(stretches, columns=columns)
     return bands[bands["phase"] != ""].reset_index(drop=True)
 

@@ -31,14 +31,15 @@ def add_phases(figure: go.Figure, bands: pd.DataFrame | None, theme: Theme) -> N
     """Shade every other phase and name each; a single phase needs no band."""
     if bands is None or len(bands) < 2:
         return
-    for i, band in enumerate(bands.to_dict("records")):
+    columns = (bands[name].tolist() for name in ("phase", "first_step", "last_step"))
+    for i, (phase, first, last) in enumerate(zip(*columns, strict=True)):
         if i % 2 == 0:
             figure.add_shape(
                 type="rect",
                 xref="x",
                 yref="paper",
-                x0=band["first_step"],
-                x1=band["last_step"],
+                x0=first,
+                x1=last,
                 y0=0,
                 y1=1,
                 layer="below",
@@ -46,8 +47,8 @@ def add_phases(figure: go.Figure, bands: pd.DataFrame | None, theme: Theme) -> N
                 fillcolor=fade(theme.ghost, 0.12),
             )
         figure.add_annotation(
-            text=escape(str(band["phase"])),
-            x=band["first_step"],
+            text=escape(str(phase)),
+            x=first,
             xref="x",
             y=1,
             yref="paper",
@@ -164,10 +165,10 @@ def add_broken(
     figure: go.Figure, series: pd.DataFrame, theme: Theme, *, xaxis: str = "x", yaxis: str = EDGE_AXIS
 ) -> None:
     """Mark values that are not finite as ticks: NaN and +∞ at the upper edge, −∞ at the lower."""
-    value = series["value"].to_numpy(dtype=np.float64)
-    rows = series[~np.isfinite(value)]
-    if rows.empty:
+    finite = np.isfinite(series["value"].to_numpy(dtype=np.float64))
+    if finite.all():
         return
+    rows = series[~finite]
     broken = rows["value"].to_numpy(dtype=np.float64)
     direction = rows["direction"].astype(object).where(rows["direction"].notna(), "")
     figure.add_trace(

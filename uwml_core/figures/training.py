@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -76,10 +76,11 @@ def line_figure(
         return say_empty(figure, theme).figure()
     add_phases(figure, bands, theme)
     add_references(figure, references, theme)
+    lines, window = _lines(series, theme, directions), 0
     if smooth is not None:
-        _add_lines(figure, series, theme, directions, width=1.0, opacity=0.28)
-    front = series if smooth is None else smooth
-    _add_lines(figure, front, theme, directions, width=1.8, opacity=1.0)
+        _add_lines(figure, lines, width=1.0, opacity=0.28)
+        lines, window = _lines(smooth, theme, directions), int(smooth["window"].iloc[0])
+    _add_lines(figure, lines, width=1.8, opacity=1.0, window=window)
     add_broken(figure, series, theme)
     add_events(figure, marks, theme)
     add_notes(figure, pinned, theme)
@@ -87,65 +88,68 @@ def line_figure(
     span = finite_span(series["value"].to_numpy(), levels)
     fit_axes(figure, series["step"].to_numpy(), span)
     figure.update_yaxes(nticks=max(6, height // 40))
-    end_labels(figure, _ends(front, theme, directions, within), span)
+    end_labels(figure, _ends(lines, within), span)
     return figure.figure()
 
 
-def _add_lines(
-    figure: Draft,
-    series: pd.DataFrame,
-    theme: Theme,
-    directions: tuple[str, str],
-    *,
-    width: float,
-    opacity: float,
-) -> None:
-    value, told = series["value"].to_numpy(dtype=np.float64), series[["epoch", "n"]].to_numpy(np.float64)
-    codes, step = series["direction"].cat.codes.to_numpy(), series["step"].to_numpy()
-    for code in np.unique(codes)[::-1]:
-        rows = np.flatnonzero((codes == code) & np.isfinite(value))
-        if not len(rows):
+class _Line(NamedTuple):
+    """Points of one direction, or of the total where it has no name."""
+
+    name: str | None
+    color: str
+    columns: dict[str, np.ndarray]
+
+
+def _lines(series: pd.DataFrame, theme: Theme, directions: tuple[str, str]) -> list[_Line]:
+    """Finite points of each direction, the total last; frames would take most of a chart's time."""
+    columns = {name: series[name].to_numpy(dtype=np.float64) for name in ("step", "epoch", "value", "n")}
+    direction = series["direction"].cat
+    names, codes = {-1: None, **dict(enumerate(map(str, direction.categories)))}, direction.codes.to_numpy()
+    finite, lines = np.isfinite(columns["value"]), []
+    for code in sorted(set(codes.tolist()), reverse=True):
+        rows, name = np.flatnonzero((codes == code) & finite), names[code]
+        points = {column: values[rows] for column, values in columns.items()}
+        lines.append(_Line(name, theme.direction(name, directions), points))
+    return lines
+
+
+def _add_lines(figure: Draft, lines: list[_Line], *, width: float, opacity: float, window: int = 0) -> None:
+    for name, color, points in lines:
+        total = len(points["step"])
+        if not total:
             continue
-        name = None if code < 0 else str(series["direction"].cat.categories[code])
-        color = theme.direction(name, directions)
         figure.add_trace(
             {
                 "type": "scatter",
-                "x": floats(step[rows]),
-                "y": floats(value[rows]),
-                "customdata": floats(told[rows]),
-                "mode": "lines+markers" if len(rows) == 1 else "lines",
+                "x": floats(points["step"]),
+                "y": floats(points["value"]),
+                "customdata": floats(np.stack([points["epoch"], points["n"]], axis=1)),
+                "mode": "lines+markers" if total == 1 else "lines",
                 "name": name or _("total"),
                 "line": {"color": color, "width": width},
                 "opacity": opacity,
-                "hovertemplate": _hover(series, name),
+                "hovertemplate": _hover(name, window),
             }
         )
 
 
-def _ends(
-    series: pd.DataFrame, theme: Theme, directions: tuple[str, str], within: tuple[float, float] | None
-) -> list[tuple[str, float, str]]:
-    ends, codes = [], series["direction"].cat.codes.to_numpy()
-    step, value = series["step"].to_numpy(), series["value"].to_numpy(dtype=np.float64)
-    there = np.unique(codes)
-    for code in there[::-1]:
-        last = last_value(step[codes == code], value[codes == code], within)
+def _ends(lines: list[_Line], within: tuple[float, float] | None) -> list[tuple[str, float, str]]:
+    ends = []
+    for name, color, points in lines:
+        last = last_value(points["step"], points["value"], within)
         if np.isfinite(last):
-            name = None if code < 0 else str(series["direction"].cat.categories[code])
-            ends.append((name, last, theme.direction(name, directions)))
+            ends.append((name, last, color))
     numbers = short_numbers([last for _name, last, _color in ends])
-    alone = len(there) == 1
+    alone = len(lines) == 1
     return [
         (number if alone else f"{name or _('total')} {number}", last, color)
         for number, (name, last, color) in zip(numbers, ends, strict=True)
     ]
 
 
-def _hover(series: pd.DataFrame, name: str | None) -> str:
+def _hover(name: str | None, window: int) -> str:
     head = f"<b>{name or _('total')}</b> %{{y:.4~g}}"
-    if "window" in series.columns:
-        window = int(series["window"].iloc[0])
+    if window:
         mean = ngettext("mean of {window} step", "mean of {window} steps", window)
         head = f"{head}, {mean.format(window=f'{window:,}')}"
     rest = _("step %{x:,} · epoch %{customdata[0]:.0f} · n = %{customdata[1]:,.0f} pairs")
