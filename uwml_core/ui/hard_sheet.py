@@ -46,7 +46,7 @@ def sheet(run: Run, found: Findings, wanted: browse.SheetFilter, order: str, the
     asked = (version_of(run), found.question, found.epoch, wanted, order)
     chosen = _chosen(str(run.path), asked, _found=found.confusions, _items=items)
     page = _count_row(chosen, run, (found.question, wanted, order))
-    if not chosen.anchors:
+    if not len(chosen.rows):
         note(_("Nothing passes the filter."))
         return
     entries = _entries(chosen.page(page, PAGE_SIZE), run, theme)
@@ -69,7 +69,7 @@ def _chosen(
 
 def _count_row(chosen: Ordered, run: Run, asked: Hashable) -> int:
     """Draw how much there is, its CSV and the pages; returns the page."""
-    anchors, pages = chosen.anchors, chosen.pages(PAGE_SIZE)
+    anchors, pages = len(chosen.anchors), chosen.pages(PAGE_SIZE)
     row = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")
     text = ngettext("{n} query, {wrong} wrong candidates", "{n} queries, {wrong} wrong candidates", anchors)
     left = row.container(horizontal=True, vertical_alignment="center", width="content")

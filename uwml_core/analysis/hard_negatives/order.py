@@ -20,44 +20,51 @@ ORDERS = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Ordered:
-    """Confusions in an order; only those that are looked at are taken out of their frame.
+    """Confusions anchor by anchor; only those that are looked at are put in order.
 
     Attributes:
         confusions: what was ordered.
-        rows: positions in it, in order, ``[rows]``.
-        anchor: whose each of them is, ascending: 0 for the first direction and item, 1 for the next.
+        rows: positions in it, those of an anchor together, ``[rows]``.
+        starts: where each anchor begins among them, and their end, ``[anchors + 1]``.
+        anchors: anchors in order, ``[anchors]``.
+        keys: what decides within an anchor, the first before the next, ``[rows]`` each.
     """
 
     confusions: pd.DataFrame = field(repr=False)
     rows: np.ndarray = field(repr=False)
-    anchor: np.ndarray = field(repr=False)
-
-    @property
-    def anchors(self) -> int:
-        """How many anchors there are."""
-        return int(self.anchor[-1]) + 1 if len(self.anchor) else 0
+    starts: np.ndarray = field(repr=False)
+    anchors: np.ndarray = field(repr=False)
+    keys: tuple[np.ndarray, ...] = field(repr=False)
 
     def pages(self, size: int) -> int:
         """Pages of ``size`` anchors, at least one."""
-        return max(1, -(-self.anchors // size))
+        return max(1, -(-len(self.anchors) // size))
 
     def page(self, page: int, size: int) -> pd.DataFrame:
-        """Confusions of the anchors on a page, with ``anchor``.
+        """Confusions of the anchors on a page.
 
         Args:
             page: counted from 1.
             size: anchors per page.
+
+        Returns:
+            Their rows in order with ``anchor``: 0 for the first direction and item of all, 1 for the next.
         """
-        first, end = np.searchsorted(self.anchor, [(page - 1) * size, page * size])
-        return self._taken(slice(first, end))
+        return self._of_anchors((page - 1) * size, page * size)
 
     def frame(self) -> pd.DataFrame:
-        """All confusions, with ``anchor``."""
-        return self._taken(slice(None))
+        """All confusions, as ``page`` gives some."""
+        return self._of_anchors(0, len(self.anchors))
 
-    def _taken(self, which: slice) -> pd.DataFrame:
-        taken = self.confusions.iloc[self.rows[which]]
-        return taken.assign(anchor=self.anchor[which]).reset_index(drop=True)
+    def _of_anchors(self, first: int, end: int) -> pd.DataFrame:
+        chosen = self.anchors[first:end]
+        begin, count = self.starts[chosen], np.diff(self.starts)[chosen]
+        anchor = first + np.repeat(np.arange(len(chosen)), count)
+        place = np.arange(len(anchor)) + np.repeat(begin - (np.cumsum(count) - count), count)
+        # lexsort puts NaN last, and equal ones as they were
+        order = np.lexsort((*(key[place] for key in reversed(self.keys)), anchor))
+        taken = self.confusions.iloc[self.rows[place[order]]]
+        return taken.assign(anchor=anchor[order]).reset_index(drop=True)
 
 
 def ordered(confusions: pd.DataFrame, order: str) -> Ordered:
@@ -65,7 +72,8 @@ def ordered(confusions: pd.DataFrame, order: str) -> Ordered:
 
     Args:
         confusions: what any of the questions found.
-        order: one of ``ORDERS``; equal ones follow by margin, then as they were.
+        order: one of ``ORDERS``; equal ones follow by margin, then as they were, anchors by direction and
+            item.
 
     Raises:
         ValueError: if there is no such order.
@@ -73,42 +81,38 @@ def ordered(confusions: pd.DataFrame, order: str) -> Ordered:
     if order not in ORDERS:
         raise ValueError(f"order={order!r} is unknown; choose one of {', '.join(ORDERS)}")
     column, ascending = ORDERS[order]
-    rows = _ascending(confusions["margin"].to_numpy(dtype=np.float64))
-    if column != "margin":
-        value = confusions[column].to_numpy(dtype=np.float64)[rows]
-        # NaN comes last, whichever way the others go
-        rows = rows[np.argsort(value if ascending else -value, kind="stable")]
-    anchor = _anchors(confusions)
-    # assigned from behind, so that what stands first stays
-    first = np.empty(int(anchor.max(initial=-1)) + 1, np.int64)
-    first[anchor[rows[::-1]]] = np.arange(len(rows))[::-1]
-    number = np.empty_like(first)
-    number[np.argsort(first)] = np.arange(len(first))
-    number = number[anchor[rows]]
-    together = np.argsort(number * max(1, len(rows)) + np.arange(len(rows)))
-    return Ordered(confusions=confusions, rows=rows[together], anchor=number[together])
+    rows, starts = _by_anchor(confusions)
+    names = ["margin"] if column == "margin" else [column, "margin"]
+    keys = [confusions[name].to_numpy(dtype=np.float64)[rows] for name in names]
+    keys[0] = keys[0] if ascending else -keys[0]
+    return Ordered(
+        confusions=confusions,
+        rows=rows,
+        starts=starts,
+        anchors=np.lexsort(_first_of_each(keys, starts)[::-1]),
+        keys=tuple(keys),
+    )
 
 
-def _ascending(values: np.ndarray) -> np.ndarray:
-    """Positions of values in ascending order, NaN last; equal ones as they were.
-
-    Several times as fast as a stable sort where few are equal.
-    """
-    order = np.argsort(values)
-    ranked = values[order]
-    equal = (ranked[1:] == ranked[:-1]) | np.isnan(ranked[:-1])
-    tied = np.flatnonzero(np.append(equal, False) | np.append(False, equal)) if len(order) else order
-    run = np.cumsum(~np.append(False, equal))[tied] if len(order) else order
-    order[tied] = order[tied][np.lexsort((order[tied], run))]
-    return order
+def _by_anchor(confusions: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of rows, those of a direction and item together, and where each of these begins."""
+    direction = confusions["direction"].astype("category").cat.codes.to_numpy().astype(np.int64)
+    key = (direction << 32) | confusions["item_id"].to_numpy(dtype=np.int64)
+    rows = np.arange(len(key))
+    if not (key[1:] >= key[:-1]).all():
+        rows = np.argsort(key, kind="stable")
+    changed = np.flatnonzero(np.diff(key[rows], prepend=-1)) if len(key) else rows
+    return rows, np.append(changed, len(key))
 
 
-def _anchors(confusions: pd.DataFrame) -> np.ndarray:
-    """A number for each row's direction and item, ``[rows]``, counted from 0."""
-    direction = confusions["direction"]
-    other = (direction != direction.iloc[0]).to_numpy() if len(direction) else np.empty(0, bool)
-    key = (other.astype(np.int64) << 32) | confusions["item_id"].to_numpy(dtype=np.int64)
-    if (key[1:] >= key[:-1]).all():
-        # as they are gathered; saves a sort
-        return np.cumsum(np.append(False, key[1:] != key[:-1])[: len(key)])
-    return np.unique(key, return_inverse=True)[1]
+def _first_of_each(keys: list[np.ndarray], starts: np.ndarray) -> list[np.ndarray]:
+    """Of each anchor the keys of its first row, NaN last."""
+    begin, count = starts[:-1], np.diff(starts)
+    first: list[np.ndarray] = []
+    candidate = np.ones(len(keys[0]), dtype=bool)
+    for key in keys:
+        best = np.fmin.reduceat(np.where(candidate, key, np.nan), begin) if len(begin) else key
+        spread = np.repeat(best, count)
+        candidate &= (key == spread) | np.isnan(spread)
+        first.append(best)
+    return first
