@@ -10,6 +10,7 @@ import pytest
 from tests.support.snapshots import log_run, pair_vectors, snapshot, table
 from tests.support.synthetic import make_run
 from uwml_core.runlog.reader import open_run
+from uwml_core.runlog.scan import Limited
 from uwml_core.runlog.snapshots import read_snapshot, snapshot_steps, snapshots_in
 
 NAN = float("nan")
@@ -87,6 +88,27 @@ def test_a_run_gives_each_snapshot_by_its_step(tmp_path: Path) -> None:
     assert found is not None
     np.testing.assert_allclose(found.vectors[found.rows("text")], logged[1][1], atol=1e-3)
     assert read_snapshot(run, 10) is None
+
+
+def test_only_files_that_may_hold_a_step_are_read_for_it(tmp_path: Path) -> None:
+    path = log_run(tmp_path, "a", [pair_vectors(6, seed=seed) for seed in range(3)], first_step=-1)
+    parts = Limited("snapshots", open_run(path).parts("snapshots"), {})
+    assert [part.first for part, _limit in parts.within(9, 9).parts] == [9]
+    assert [part.first for part, _limit in parts.within(-1, -1).parts] == [-1]
+    # of another name nobody knows what it holds
+    (path / "run.json").unlink()
+    old = path / "snapshots" / "export.parquet"
+    max((path / "snapshots").glob("part-*")).rename(old)
+    foreign = Limited("snapshots", open_run(path).parts("snapshots"), {}).within(9, 9)
+    assert [part.path.name for part, _limit in foreign.parts if part.path == old] == [old.name]
+    assert len(foreign.parts) == 2
+
+
+def test_points_logged_in_any_order_are_the_same(tmp_path: Path) -> None:
+    rows = [(1, 0, item, name, [item, 1], item, "a") for name in ("image", "text") for item in (1, 2, 3)]
+    (sorted_,), (mixed,) = (snapshots_in(table(order)) for order in (rows, rows[2::-1] + rows[:2:-1]))
+    assert mixed.item_ids.tolist() == sorted_.item_ids.tolist() == [1, 2, 3] * 2
+    assert mixed.vectors.tolist() == sorted_.vectors.tolist()
 
 
 def test_a_resume_replaces_what_came_after_it(tmp_path: Path) -> None:

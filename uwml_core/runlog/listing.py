@@ -41,6 +41,11 @@ class Part:
         """What identifies the content: path, size and time of change."""
         return str(self.path), self.size, self.mtime_ns
 
+    @property
+    def named(self) -> bool:
+        """Whether the file's name says which steps it holds; -1 is also the step before training."""
+        return self.last >= 0 or parse_part_name(self.path.name) is not None
+
 
 @dataclass(frozen=True)
 class HealthIssue:
@@ -262,8 +267,7 @@ def without_covered(parts: list[Part]) -> tuple[list[Part], list[Part]]:
     covered: list[Part] = []
     reached: dict[tuple[int, int], int] = {}
     for part in ordered:
-        named = parse_part_name(part.path.name) is not None
-        source = (part.segment, part.rank)
+        named, source = part.named, (part.segment, part.rank)
         if named and part.last <= reached.get(source, part.last - 1):
             covered.append(part)
             continue

@@ -38,12 +38,12 @@ class Limited:
             self.parts.append((part, None if whole else limit))
 
     def within(self, first: int, last: int) -> Limited:
-        """Those that may hold rows of these steps; of a table that is not named by step all."""
+        """Those that may hold rows of these steps; all of a table, or a file, that is not named by step."""
         chosen = Limited(self.table, (), {})
         chosen.parts = [
             (part, limit)
             for part, limit in self.parts
-            if self.table not in STEP_NAMED or part.last < 0 or (part.first <= last and part.last >= first)
+            if self.table not in STEP_NAMED or not part.named or (part.first <= last and part.last >= first)
         ]
         return chosen
 
