@@ -32,7 +32,18 @@ from urllib.parse import urlsplit
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from playwright.sync_api import sync_playwright
 
-from benchmarks.app_pages import AGAIN, HEADING, PAGES, TIMEOUT_MS, Moved, PageSpec, drawn, move, shown
+from benchmarks.app_pages import (
+    AGAIN,
+    COUNT_RUNS,
+    HEADING,
+    PAGES,
+    TIMEOUT_MS,
+    Moved,
+    PageSpec,
+    drawn,
+    move,
+    shown,
+)
 from benchmarks.large_run import make_large_run
 from tests.support.browser import ARGUMENTS, Visit, chromium, served, visit
 
@@ -121,6 +132,7 @@ def measure_page(logs: Path, name: str, count: int) -> PageResult:
     spec = PAGES[name]
     with served(logs) as url, visit() as seen:
         server = Server(url)
+        seen.page.add_init_script(COUNT_RUNS)
         seen.page.goto(address(url, PageSpec(path=spec.path, first=spec.first), SMALL), wait_until="commit")
         drawn(seen)
         seen.page.goto("about:blank")

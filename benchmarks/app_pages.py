@@ -9,17 +9,22 @@ from tests.support.browser import Visit
 TIMEOUT_MS = 300_000.0
 HEADING = "h1.uw-page"
 SLIDER = ".st-key-{name} input[type=range]"
-# Sets uwmlRan when the script has begun to run and ended.
-WATCH = """() => {
-  const app = document.querySelector('[data-testid="stApp"]')
-  let began = false
-  window.uwmlRan = false
-  new MutationObserver((_changes, observer) => {
-    const state = app.getAttribute("data-test-script-state")
-    if (state === "running") began = true
-    if (began && state === "notRunning") { window.uwmlRan = true; observer.disconnect() }
-  }).observe(app, { attributes: true, attributeFilter: ["data-test-script-state"] })
+# Counts the script's runs that have ended by the messages that say so: hash, metadata, script_finished (not
+# the one for a run that gave way to the next). What the page shows of its state may skip a run that is short.
+COUNT_RUNS = """window.uwmlRuns = 0
+window.WebSocket = class extends window.WebSocket {
+  constructor(...given) {
+    super(...given)
+    this.addEventListener("message", ({ data }) => {
+      const bytes = new Uint8Array(data)
+      let at = 0
+      for (const field of [0x0a, 0x12]) if (bytes[at] === field) at += 2 + bytes[at + 1]
+      if (bytes[at] === 0x30 && at + 2 === bytes.length && bytes[at + 1] !== 2) window.uwmlRuns += 1
+    })
+  }
 }"""
+RAN = "before => window.uwmlRuns > before"
+FRAMES = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 # A chart counts as soon as it is drawn; anything else as soon as it is there.
 SHOWN = """selector => [...document.querySelectorAll(selector)].some(
   found => !found.classList.contains("uwml-plot") || found._fullLayout?.xaxis
@@ -119,12 +124,13 @@ def drawn(seen: Visit) -> None:
 
 def move(seen: Visit, moved: Moved, number: int) -> None:
     """Move a control for the ``number``-th time and wait until the page is drawn again."""
-    seen.page.evaluate(WATCH)
+    before = seen.page.evaluate("window.uwmlRuns")
     if moved.how == "drag":
         seen.zoom(moved.target)
     else:
         _touch(seen, moved, number)
-    seen.page.wait_for_function("() => window.uwmlRan", timeout=TIMEOUT_MS)
+    seen.page.wait_for_function(RAN, arg=before, timeout=TIMEOUT_MS)
+    seen.page.evaluate(FRAMES)
     drawn(seen)
 
 
