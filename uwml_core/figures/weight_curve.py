@@ -99,14 +99,13 @@ class _Bins(NamedTuple):
     direction: np.ndarray
     left: np.ndarray
     right: np.ndarray
-    count: np.ndarray
+    anchors: np.ndarray
 
     @classmethod
     def inside(cls, hist: pd.DataFrame) -> _Bins:
         """Those that have both edges."""
-        edges = (hist[name].to_numpy(dtype=np.float64) for name in ("left", "right"))
-        count = hist["count"].to_numpy(dtype=np.float64)
-        bins = cls(hist["direction"].to_numpy(dtype=object), *edges, count)
+        left, right, anchors = (hist[name].to_numpy(dtype=np.float64) for name in ("left", "right", "count"))
+        bins = cls(hist["direction"].to_numpy(dtype=object), left, right, anchors)
         return bins.where(np.isfinite(bins.left) & np.isfinite(bins.right))
 
     def where(self, chosen: np.ndarray) -> _Bins:
@@ -120,12 +119,12 @@ class _Bins(NamedTuple):
     def mean(self) -> float:
         """Mean margin."""
         middle = (self.left + self.right) / 2
-        return float((middle * self.count).sum() / max(1.0, self.count.sum()))
+        return float((middle * self.anchors).sum() / max(1.0, self.anchors.sum()))
 
 
 def _range(inside: _Bins) -> tuple[float, float]:
-    filled = inside.where(inside.count > 0)
-    if not len(filled.count):
+    filled = inside.where(inside.anchors > 0)
+    if not len(filled.anchors):
         return _LEAST_RANGE
     low = min(_LEAST_RANGE[0], float(filled.left.min()) - 0.02)
     return low, max(_LEAST_RANGE[1], float(filled.right.max()) + 0.02)
@@ -135,7 +134,7 @@ def _add_margins(
     figure: Draft, inside: _Bins, theme: Theme, directions: tuple[str, str], span: Span
 ) -> float:
     tops = [1.0]
-    shown = {name: bins for name in directions if len((bins := inside.of(name)).count)}
+    shown = {name: bins for name in directions if len((bins := inside.of(name)).anchors)}
     means = {name: bins.mean() for name, bins in shown.items()}
     for direction in sorted(shown, key=means.__getitem__):
         bins, color = shown[direction], theme.direction(direction, directions)
@@ -143,18 +142,18 @@ def _add_margins(
         # Named on its outer flank, where the other direction and the top of the curve are not.
         is_left = direction == min(means, key=means.__getitem__)
         _name_margins(figure, inside, direction, color, is_left=is_left, span=span)
-        tops.append(float(bins.count.max()))
+        tops.append(float(bins.anchors.max()))
     return max(tops)
 
 
 def _name_margins(
     figure: Draft, inside: _Bins, direction: str, color: str, *, is_left: bool, span: Span
 ) -> None:
-    count = inside.of(direction).count
+    count = inside.of(direction).anchors
     # Low on the left, below the floor of the curve; on the right the curve has come down by half height.
     # Inwards where it would reach beyond the axes, at last on the other side of the highest bar.
     for level in np.linspace(0.15 if is_left else 0.5, 1.0, 6) * count.max():
-        high = inside.count >= level
+        high = inside.anchors >= level
         x = float(inside.left[high].min() if is_left else inside.right[high].max())
         if fits := abs(x - span[0 if is_left else 1]) >= _NAME_WIDTH * (span[1] - span[0]):
             break
@@ -172,7 +171,7 @@ def _name_margins(
 
 
 def _outline(bins: _Bins, direction: str, color: str) -> dict[str, Any]:
-    left, right, count = bins.left, bins.right, bins.count
+    left, right, count = bins.left, bins.right, bins.anchors
     # A step at each edge, down to 0 on both sides.
     x = np.concatenate([left[:1], left, right[-1:], right[-1:]])
     y = np.concatenate([[0.0], count, count[-1:], [0.0]])
@@ -261,7 +260,7 @@ def _add_bands(figure: Draft, bands: pd.DataFrame, theme: Theme, span: Span) -> 
 
 
 def _add_outside(figure: Draft, hist: pd.DataFrame, theme: Theme) -> None:
-    count = int(hist["count"].sum() - _Bins.inside(hist).count.sum())
+    count = int(hist["count"].sum() - _Bins.inside(hist).anchors.sum())
     if count == 0:
         return
     text = ngettext("{n} anchor beyond ±2 not drawn", "{n} anchors beyond ±2 not drawn", count)

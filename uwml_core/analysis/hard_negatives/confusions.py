@@ -33,12 +33,12 @@ def confusions(pairs: pa.Table, directions: tuple[str, str]) -> pd.DataFrame:
         directions: the run's directions.
 
     Returns:
-        Frame, one row per direction, item and negative, sorted by them: ``direction`` (category), ``item_id``,
-        ``negative_item_id``, ``caption`` and ``negative_caption`` of the encounter with the lowest margin
-        (the first of equal ones, −1 where not logged), ``n`` encounters, ``below`` of them with a margin
-        < 0, ``above`` of them with the negative more than 0.1 above the positive, ``margin`` (mean),
-        ``lowest`` (margin), ``weight`` (mean relative weight, NaN where not logged), ``first_epoch`` and
-        ``last_epoch`` (−1 where not logged).
+        Frame, one row per direction, item and negative, sorted by them: ``direction`` (category),
+        ``item_id``, ``negative_item_id``, ``caption`` and ``negative_caption`` of the encounter with the
+        lowest margin (the first of equal ones, −1 where not logged), ``n`` encounters, ``below`` of them
+        with a margin < 0, ``above`` of them with the negative more than 0.1 above the positive, ``margin``
+        (mean), ``lowest`` (margin), ``weight`` (mean relative weight, NaN where not logged), ``first_epoch``
+        and ``last_epoch`` (−1 where not logged).
     """
     columns = {name: numbers(pairs, name) for name in PAIR_COLUMNS if name != "direction"}
     code = direction_codes(pairs, directions)
@@ -53,7 +53,7 @@ def confusions(pairs: pa.Table, directions: tuple[str, str]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             # codes are compared many times as fast as texts
-            "direction": pd.Categorical.from_codes(code[head].astype(np.int8), list(directions)),
+            "direction": pd.Categorical.from_codes(code[head].astype(np.int8), pd.Index(directions)),
             "item_id": columns["item_id"][head].astype(np.int64),
             "negative_item_id": columns["negative_item_id"][head].astype(np.int64),
             **_gathered(columns, rows, starts),

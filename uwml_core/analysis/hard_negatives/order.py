@@ -63,7 +63,7 @@ class Ordered:
         place = np.arange(len(anchor)) + np.repeat(begin - (np.cumsum(count) - count), count)
         # lexsort puts NaN last, and equal ones as they were
         order = np.lexsort((*(key[place] for key in reversed(self.keys)), anchor))
-        taken = self.confusions.iloc[self.rows[place[order]]]
+        taken: pd.DataFrame = self.confusions.iloc[self.rows[place[order]]]
         return taken.assign(anchor=anchor[order]).reset_index(drop=True)
 
 
