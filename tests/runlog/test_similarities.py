@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from tests.support.steps import a_step
 from uwml_core.losses import UWMLLoss
 from uwml_core.runlog import similarities
 from uwml_core.runlog.reader import open_run
-from uwml_core.runlog.similarities import SimilarityStep
+from uwml_core.runlog.similarities import SimilarityStep, hardest_negatives
 from uwml_core.runlog.writer import NullLogger, RunLogger
 
 DIRECTIONS = ("i2t", "t2i")
@@ -224,6 +225,21 @@ def test_what_is_found_late_is_told_again_at_each_look():
     for _ in range(2):
         with pytest.raises(ValueError, match=r"sim is not finite in rows \[0\]"):
             _ = step.margin
+
+
+def test_the_training_thread_does_not_look_at_the_similarities(monkeypatch, tmp_path):
+    looked: list[str] = []
+
+    def noted(*values: Any) -> similarities.Hardest:
+        looked.append(threading.current_thread().name)
+        return hardest_negatives(*values)
+
+    monkeypatch.setattr(similarities, "hardest_negatives", noted)
+    with RunLogger(tmp_path, run_id="run") as log:
+        for seed in range(3):
+            log.log_similarities(a_matrix(8, seed), item_ids=range(8))
+    assert len(looked) == 3
+    assert threading.current_thread().name not in looked
 
 
 def test_the_null_logger_takes_similarities():

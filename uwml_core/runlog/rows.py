@@ -95,8 +95,9 @@ def check_batch(last: Any, directions: tuple[str, str], item_ids: Any, captions:
         raise ValueError(
             f"last has directions {tuple(last.directions)}; this run's modalities give {directions}"
         )
-    # of several processes that share a batch each has its own pairs
-    pairs = last.negative_index.shape[-1:]
+    # of several processes that share a batch each has its own pairs; what is computed later says how many
+    own = getattr(last, "own_pairs", None)
+    pairs = last.negative_index.shape[-1:] if own is None else (own,)
     if getattr(item_ids, "shape", None) != pairs:
         check_length("item_ids", item_ids, *pairs)
     if captions is not None and getattr(captions, "shape", None) != pairs:

@@ -80,6 +80,7 @@ class SimilarityStep:
         name: what the caller calls the labels, for messages.
 
     Attributes:
+        batch_size, own_pairs: pairs of the batch, known without looking at the similarities.
         pair_loss, pair_weight, weight, gradient_share, loss: None, as only a loss could tell them.
 
     Raises:
@@ -93,7 +94,7 @@ class SimilarityStep:
         self, similarity: Any, labels: Any, directions: tuple[str, str], name: str = "labels"
     ) -> None:
         self.directions = directions
-        self.batch_size = _batch_of(similarity)
+        self.batch_size = self.own_pairs = _batch_of(similarity)
         check_length(name, labels, self.batch_size)
         similarity = _plain_floats(similarity)
         on_host = isinstance(similarity, np.ndarray)
