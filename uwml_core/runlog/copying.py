@@ -80,7 +80,7 @@ class RunCopy:
             OSError: if the place cannot be reached or written; calling again goes on.
             RunInUseError: if somebody else writes there.
             CopyRefused: if another run of this name lies there, or this one was continued there.
-        ValueError: if a run.json, here or there, cannot be read.
+            ValueError: if a run.json, here or there, cannot be read.
         """
         for _ in range(_TRIES - 1):
             try:
