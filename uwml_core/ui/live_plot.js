@@ -48,9 +48,10 @@ function numbers(values) {
 }
 
 function glides(before, after) {
+  if (after.meta !== "glide" || before?.name !== after.name) return null
   const [x, y] = [numbers(before?.x), numbers(before?.y)]
   const [toX, toY] = [numbers(after.x), numbers(after.y)]
-  if (after.meta !== "glide" || before?.name !== after.name || !x || !toX || x.length !== toX.length) return null
+  if (!x || !toX || x.length !== toX.length) return null
   if (x.every((value, i) => value === toX[i] && y[i] === toY[i])) return null
   const mix = (from, to, share) => from.map((value, i) => value + (to[i] - value) * share)
   return share => ({ ...after, x: mix(x, toX, share), y: mix(y, toY, share) })
@@ -58,9 +59,9 @@ function glides(before, after) {
 
 // Move points from where they are to where they will be; lines between them wait until they have arrived.
 async function glide(Plotly, host, figure, data) {
+  if (!data.glide_ms || window.matchMedia("(prefers-reduced-motion: reduce)").matches) return
   const moves = figure.data.map((trace, i) => glides(host.uwmlTraces?.[i], trace))
-  const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches
-  if (!data.glide_ms || calm || !moves.some(Boolean)) return
+  if (!moves.some(Boolean)) return
   const start = performance.now()
   for (;;) {
     const share = (performance.now() - start) / data.glide_ms
