@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uwml_core.weighting import DirectionController, UWMLConfig, direction_names, replay_controller
+from uwml_core.weighting import (
+    DirectionController,
+    LoggedGaps,
+    UWMLConfig,
+    direction_names,
+    replay_controller,
+)
 from uwml_core.weighting.exact import RunningSums
 
 NAMES = ("i2t", "t2i")
@@ -87,6 +93,17 @@ def test_many_steps_at_once_leave_the_same_state_as_one_by_one(rows, kwargs, cut
     assert np.concatenate(parts).tolist() == [list(row) for row in want]
     more = [(0.1 * k, 0.3) for k in range(after)]
     assert feed(at_once, more) == feed(one_by_one, more)
+
+
+@given(st.one_of(gaps, awkward_gaps), st.lists(parameters, min_size=2, max_size=4))
+def test_gaps_are_looked_through_once_for_any_number_of_replays(rows, tried) -> None:
+    array = np.array(rows, dtype=float).reshape(-1, 2)
+    logged = LoggedGaps.of(array)
+    for kwargs in tried:
+        controllers = DirectionController(**kwargs), DirectionController(**kwargs)
+        replayed, want = (c.update_many(g) for c, g in zip(controllers, (logged, array), strict=True))
+        np.testing.assert_array_equal(replayed, want)
+        assert controllers[0].state_dict() == controllers[1].state_dict()
 
 
 @pytest.mark.parametrize("window", [1, 7, 200, 20_000])

@@ -10,7 +10,8 @@ import pandas as pd
 
 from uwml_core.analysis.controller_log import ControllerLog, window_means
 from uwml_core.analysis.decimation import Decimation, decimate, inside, points_note, zoom
-from uwml_core.weighting import DirectionController, UWMLConfig
+from uwml_core.analysis.step_values import names_dtype
+from uwml_core.weighting import DirectionController, LoggedGaps, UWMLConfig
 
 QUANTITIES = ("gap", "weight", "contribution", "share")
 LINES = ("raw", "before", "after")
@@ -99,25 +100,52 @@ class Side:
     share: Drawn
 
 
-def side(
-    log: ControllerLog, weight: np.ndarray, config: UWMLConfig, max_points: int, known: Side | None = None
-) -> Side:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Moves:
+    """The weights that one controller gives and what follows at each step.
+
+    Attributes:
+        window: gaps per mean.
+        updates: rows at which it updates its weights, ascending.
+        weight: its weights, ``[n, 2]``.
+        share: as ``share_of_loss`` gives it.
+    """
+
+    window: int
+    updates: np.ndarray
+    weight: np.ndarray
+    share: np.ndarray
+
+
+def moves(log: ControllerLog, gaps: LoggedGaps, weight: np.ndarray, config: UWMLConfig) -> Moves:
+    """What a controller with these weights and parameters does.
+
+    Args:
+        log: the logged steps.
+        gaps: their gaps.
+        weight: its weights, ``[n, 2]``.
+        config: its parameters.
+    """
+    updates = DirectionController.from_config(config).update_rows(gaps)
+    return Moves(window=config.window, updates=updates, weight=weight, share=share_of_loss(log, weight))
+
+
+def side(log: ControllerLog, moved: Moves, max_points: int, known: Side | None = None) -> Side:
     """Draw what one controller does.
 
     Args:
         log: the logged steps.
-        weight: its weights, ``[n, 2]``.
-        config: its parameters.
+        moved: what it does at each of them.
         max_points: most points per line.
         known: side of a controller with the same window, whose mean gaps are the same.
     """
-    rows = DirectionController.from_config(config).update_rows(log.gap)
+    rows = moved.updates
     updates = np.repeat(np.arange(len(rows) + 1), np.diff(rows, prepend=0, append=len(log.step)))
     smooth = max(1, len(log.step) // 50)
-    quantities = {"contribution": weight * log.loss, "share": share_of_loss(log, weight)}
+    quantities = {"contribution": moved.weight * log.loss, "share": moved.share}
     return Side(
-        gap=known.gap if known else drawn(log, *window_means(log.gap, config.window), max_points),
-        weight=drawn(log, weight, updates, max_points),
+        gap=known.gap if known else drawn(log, *window_means(log.gap, moved.window), max_points),
+        weight=drawn(log, moved.weight, updates, max_points),
         **{
             name: drawn(log, *window_means(values, smooth), max_points) for name, values in quantities.items()
         },
@@ -142,7 +170,7 @@ def share_of_loss(log: ControllerLog, weight: np.ndarray) -> np.ndarray:
     NaN where the loss is 0 or not finite.
     """
     parts = weight * log.loss
-    total = parts.sum(axis=1, keepdims=True)
+    total = parts[:, :1] + parts[:, 1:]
     share: np.ndarray = 100.0 * parts / np.where((total != 0) & np.isfinite(total), total, np.nan)
     return share
 
@@ -151,9 +179,16 @@ _Line = tuple[str, str, Drawn]
 
 
 def _both(quantity: str, before: Drawn, after: Drawn) -> list[_Line]:
-    same = before is after or np.array_equal(before.values, after.values, equal_nan=True)
     lines = [(quantity, "before", before), (quantity, "after", after)]
-    return lines[1:] if same else lines
+    return lines[1:] if _same(before, after) else lines
+
+
+def _same(before: Drawn, after: Drawn) -> bool:
+    if before is after:
+        return True
+    # two that differ mostly show it in the points that are drawn already, which are few
+    rows = [[kept.kept.tobytes() for kept in what.kept.values()] for what in (before, after)]
+    return rows[0] == rows[1] and np.array_equal(before.values, after.values, equal_nan=True)
 
 
 def _lines(lines: list[_Line], view: View) -> Lines:
@@ -197,4 +232,4 @@ def _frame(parts: list[tuple[np.ndarray, ...]], directions: tuple[str, str]) -> 
 
 
 def _labels(codes: np.ndarray, names: tuple[str, ...]) -> Any:
-    return pd.Categorical.from_codes(codes.astype(np.int8).tolist(), dtype=pd.CategoricalDtype(list(names)))
+    return pd.Categorical.from_codes(codes.astype(np.int8), dtype=names_dtype(names))

@@ -71,8 +71,9 @@ def controller_log(steps: pd.DataFrame, directions: tuple[str, str]) -> Controll
         steps: frame of the table ``steps`` in step order; columns that it lacks count as not logged.
         directions: the run's directions.
     """
+    # a direction's values lie beside each other: most of what is asked is asked of each direction
     gap, weight, loss = (
-        np.column_stack([_floats(steps, f"{name}_{d}") for d in directions]) for name in _PER_DIRECTION
+        np.stack([_floats(steps, f"{name}_{d}") for d in directions]).T for name in _PER_DIRECTION
     )
     return ControllerLog(
         step=steps["step"].to_numpy(dtype=np.int64),
@@ -106,22 +107,22 @@ def window_means(gap: np.ndarray, window: int) -> tuple[np.ndarray, np.ndarray]:
     """
     usable = finite_rows(gap)
     taken = gap if usable.all() else gap[usable]
-    means, n = _sliding_means(taken, window), np.minimum(np.arange(1, len(taken) + 1), window)
+    n = np.minimum(np.arange(1, len(taken) + 1), window)
+    means = _sliding_means(taken, n, window)
     if len(taken) == len(gap):
         return means, n
     last = np.cumsum(usable)
     return np.vstack([[np.nan, np.nan], means])[last], np.concatenate([[0], n])[last]
 
 
-def _sliding_means(taken: np.ndarray, window: int) -> np.ndarray:
+def _sliding_means(taken: np.ndarray, n: np.ndarray, window: int) -> np.ndarray:
     if not len(taken):
         return np.empty((0, 2))
-    # Sums of deviations keep the digits that sums of many raw values would lose.
-    middle = taken.mean(axis=0)
-    sums = np.cumsum(taken - middle, axis=0)
-    means = sums.copy()
-    means[window:] -= sums[:-window]
-    means[window:] /= window
-    first = means[:window]
-    first /= np.arange(1, len(first) + 1)[:, None]
-    return np.asarray(means + middle)
+    columns = []
+    for values in taken.T:
+        # Sums of deviations keep the digits that sums of many raw values would lose.
+        middle = values.mean()
+        sums = np.cumsum(values - middle)
+        sums[window:] -= sums[:-window]
+        columns.append(middle + sums / n)
+    return np.stack(columns).T

@@ -10,12 +10,13 @@ import pandas as pd
 from uwml_core.analysis.balance_lines import (
     Drawn,
     Lines,
+    Moves,
     Side,
     View,
     contribution_lines,
     drawn,
     gap_and_weight_lines,
-    share_of_loss,
+    moves,
     side,
 )
 from uwml_core.analysis.controller_log import ControllerLog, controller_log
@@ -24,7 +25,7 @@ from uwml_core.analysis.jitter import jitter
 from uwml_core.analysis.lag import Lag
 from uwml_core.analysis.text import fixed, sentences
 from uwml_core.i18n import _, ngettext
-from uwml_core.weighting import DirectionController, UWMLConfig, replay_controller
+from uwml_core.weighting import LoggedGaps, UWMLConfig, replay_controller
 
 CONTROLLER_PARAMETERS = (
     "direction_mode",
@@ -70,7 +71,7 @@ class BalanceInUse:
 
     Attributes:
         log: the logged steps.
-        weight: logged weights, or those of ``config`` where none were logged, ``[n, 2]``.
+        gaps: their gaps, ready for a replay.
         raw: gap of each step.
         side: what the controller in use does.
         summary: its columns of ``Balance.summary``, by direction.
@@ -80,7 +81,7 @@ class BalanceInUse:
     """
 
     log: ControllerLog
-    weight: np.ndarray
+    gaps: LoggedGaps
     raw: Drawn
     side: Side
     summary: list[dict[str, object]]
@@ -101,13 +102,14 @@ def balance_in_use(
         max_points: most points per line.
     """
     log = controller_log(steps, directions)
-    weight = log.weight if log.has_weights else replay_controller(log.gap, config)
+    gaps = LoggedGaps.of(log.gap)
+    moved = moves(log, gaps, log.weight if log.has_weights else replay_controller(gaps, config), config)
     return BalanceInUse(
         log=log,
-        weight=weight,
+        gaps=gaps,
         raw=drawn(log, log.gap, log.pairs, max_points),
-        side=side(log, weight, config, max_points),
-        summary=_summary(log, weight, config, "before"),
+        side=side(log, moved, max_points),
+        summary=_summary(moved, "before"),
         config=config,
         directions=directions,
         max_points=max_points,
@@ -140,21 +142,20 @@ def try_controller(
         within: first and last step of a range to draw more finely; None draws all steps alike.
     """
     log, directions = before.log, before.directions
-    weight = replay_controller(log.gap, after)
+    moved = moves(log, before.gaps, replay_controller(before.gaps, after), after)
     known = before.side if after.window == before.config.window else None
-    tried = side(log, weight, after, before.max_points, known)
+    tried = side(log, moved, before.max_points, known)
+    usable = int(before.gaps.usable.sum())
     rows = [
-        {"direction": direction, "steps": int(log.usable.sum()), **was, **now}
-        for direction, was, now in zip(
-            directions, before.summary, _summary(log, weight, after, "after"), strict=True
-        )
+        {"direction": direction, "steps": usable, **was, **now}
+        for direction, was, now in zip(directions, before.summary, _summary(moved, "after"), strict=True)
     ]
     view = View(log=log, directions=directions, within=within, max_points=before.max_points)
     return Balance(
         log=log,
         lines=gap_and_weight_lines(before.raw, before.side, tried, view),
         contributions=contribution_lines(before.side, tried, view),
-        updates=_updates(log, after, within),
+        updates=_updates(log.step[moved.updates], within),
         summary=pd.DataFrame(rows),
         unchanged=_same_controller(before.config, after),
     )
@@ -164,10 +165,7 @@ def _same_controller(before: UWMLConfig, after: UWMLConfig) -> bool:
     return all(getattr(before, name) == getattr(after, name) for name in CONTROLLER_PARAMETERS)
 
 
-def _updates(
-    log: ControllerLog, config: UWMLConfig, within: tuple[float, float] | None, most: int = 200
-) -> pd.DataFrame:
-    step = log.step[DirectionController.from_config(config).update_rows(log.gap)]
+def _updates(step: np.ndarray, within: tuple[float, float] | None, most: int = 200) -> pd.DataFrame:
     shown = np.zeros(len(step), dtype=bool)
     for part in (shown, shown[inside(step, within)] if within else shown):
         part[:: max(1, -(-len(part) // most))] = True
@@ -182,25 +180,21 @@ def updates_note(updates: pd.DataFrame) -> str:
     return _("{shown} of {total} updates marked").format(shown=f"{shown:,}", total=f"{total:,}")
 
 
-def _summary(
-    log: ControllerLog, weights: np.ndarray, config: UWMLConfig, when: str
-) -> list[dict[str, object]]:
-    moves = jitter(weights)
-    updates = len(DirectionController.from_config(config).update_rows(log.gap))
-    share, rows = share_of_loss(log, weights), []
-    for column in range(weights.shape[1]):
-        weight, part = _finite(weights[:, column]), _finite(share[:, column])
+def _summary(moved: Moves, when: str) -> list[dict[str, object]]:
+    restless, rows = jitter(moved.weight), []
+    for column in range(moved.weight.shape[1]):
+        weight, part = _finite(moved.weight[:, column]), _finite(moved.share[:, column])
         values: dict[str, object] = {
             "weight_last": weight[-1] if len(weight) else np.nan,
             "weight_mean": _mean(weight),
             "weight_sd": _sd(weight),
-            "jitter": moves.per_100_steps,
-            "jitter_sd": moves.sd,
-            "jitter_stretches": moves.stretches,
+            "jitter": restless.per_100_steps,
+            "jitter_sd": restless.sd,
+            "jitter_stretches": restless.stretches,
             "share_mean": _mean(part),
             "share_sd": _sd(part),
             "share_steps": len(part),
-            "updates": updates,
+            "updates": len(moved.updates),
         }
         rows.append({f"{name}_{when}": value for name, value in values.items()})
     return rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -57,12 +57,15 @@ def balance_figure(
     titles += [(_("Direction weight"), weight + _ghost_note(lines, "weight"))]
     figure, (top, bottom) = step_panels(theme, titles, height=height)
     add_phases(figure, bands, theme)
-    gaps, weights = (lines[lines["quantity"] == quantity] for quantity in ("gap", "weight"))
-    ends = _add_lines(figure, top, gaps, theme, directions, decimals=3, within=within)
-    fit_panel(figure, top, finite_span(gaps["value"].to_numpy()), ends)
-    ends = _add_lines(figure, bottom, weights, theme, directions, decimals=2, within=within)
-    fit_panel(figure, bottom, finite_span(weights["value"].to_numpy(), np.array(_LEAST_WEIGHTS)), ends)
-    add_broken(figure, gaps[gaps["line"] == "raw"], theme, xaxis=top.x, yaxis=top.edge)
+    look, points = _Look(theme, directions, within), _points(lines)
+    gaps, weights = (points.get(quantity, {}) for quantity in ("gap", "weight"))
+    ends = _add_lines(figure, top, "gap", gaps, look, decimals=3)
+    fit_panel(figure, top, _span(gaps), ends)
+    ends = _add_lines(figure, bottom, "weight", weights, look, decimals=2)
+    fit_panel(figure, bottom, _span(weights, _LEAST_WEIGHTS), ends)
+    if not np.isfinite(lines["value"].to_numpy()).all():
+        raw = lines[(lines["quantity"] == "gap") & (lines["line"] == "raw")]
+        add_broken(figure, raw, theme, xaxis=top.x, yaxis=top.edge)
     _add_level(figure, bottom, 0.5, theme)
     _add_updates(figure, bottom, updates, theme)
     _add_moment(figure, [top, bottom], since, theme)
@@ -96,11 +99,12 @@ def contributions_figure(
     below = f"{unit}{_ghost_note(lines, 'contribution')}".removeprefix(" · ")
     titles = [(_("Weight × loss"), below), (_("Share of the loss"), "%")]
     figure, (top, bottom) = step_panels(theme, titles, height=height)
-    added, share = (lines[lines["quantity"] == quantity] for quantity in ("contribution", "share"))
-    ends = _add_lines(figure, top, added, theme, directions, decimals=3, within=within)
-    fit_panel(figure, top, finite_span(added["value"].to_numpy()), ends)
-    ends = _add_lines(figure, bottom, share, theme, directions, decimals=1, within=within)
-    fit_panel(figure, bottom, finite_span(share["value"].to_numpy(), np.array(_LEAST_SHARES)), ends)
+    look, points = _Look(theme, directions, within), _points(lines)
+    added, share = (points.get(quantity, {}) for quantity in ("contribution", "share"))
+    ends = _add_lines(figure, top, "contribution", added, look, decimals=3)
+    fit_panel(figure, top, _span(added), ends)
+    ends = _add_lines(figure, bottom, "share", share, look, decimals=1)
+    fit_panel(figure, bottom, _span(share, _LEAST_SHARES), ends)
     _add_level(figure, bottom, 50.0, theme)
     fit_steps(figure, lines["step"].to_numpy())
     return figure.figure()
@@ -111,46 +115,52 @@ def _ghost_note(lines: pd.DataFrame, quantity: str) -> str:
     return " · " + _("dashed: in use") if differs else ""
 
 
+class _Look(NamedTuple):
+    theme: Theme
+    directions: tuple[str, str]
+    within: tuple[float, float] | None
+
+
+_Points = dict[tuple[str, str], dict[str, np.ndarray]]
+
+
 def _add_lines(
-    figure: Draft,
-    panel: Panel,
-    rows: pd.DataFrame,
-    theme: Theme,
-    directions: tuple[str, str],
-    *,
-    decimals: int,
-    within: tuple[float, float] | None,
+    figure: Draft, panel: Panel, quantity: str, points: _Points, look: _Look, *, decimals: int
 ) -> list[tuple[str, float, str]]:
-    if rows.empty:
-        return []
-    quantity, groups, ends = str(rows["quantity"].iloc[0]), _points(rows), []
+    ends = []
     for line in ("raw", "before", "after"):
-        for direction in directions[::-1]:
-            mine = groups.get((line, direction))
+        for direction in look.directions[::-1]:
+            mine = points.get((line, direction))
             if mine is None:
                 continue
-            color = theme.direction(direction, directions)
+            color = look.theme.direction(direction, look.directions)
             figure.add_trace(_trace(mine, quantity, line, direction, color=color, panel=panel))
             if line == "after":
-                last = last_value(mine["step"], mine["value"], within)
+                last = last_value(mine["step"], mine["value"], look.within)
                 ends.append((f"{direction} {fixed(last, decimals)}", last, color))
     return ends
 
 
-def _points(rows: pd.DataFrame) -> dict[tuple[str, str], dict[str, np.ndarray]]:
-    """Finite points of each line and direction, as arrays: frames would take most of a slider's move."""
-    known = np.isfinite(rows["value"].to_numpy())
-    columns = {name: rows[name].to_numpy()[known] for name in ("step", "epoch", "value", "n")}
-    (line, lines), (direction, names) = (pd.factorize(rows[name][known]) for name in ("line", "direction"))
-    chosen = {
-        (str(lines[one]), str(names[other])): np.flatnonzero((line == one) & (direction == other))
-        for one, other in itertools.product(range(len(lines)), range(len(names)))
-    }
-    return {
-        key: {name: values[mine] for name, values in columns.items()}
-        for key, mine in chosen.items()
-        if len(mine)
-    }
+def _points(lines: pd.DataFrame) -> dict[str, _Points]:
+    """Finite points of each quantity, line and direction: frames would take most of a slider's move."""
+    columns = {name: lines[name].to_numpy() for name in ("step", "epoch", "value", "n")}
+    known, which, names = np.isfinite(columns["value"]), np.zeros(len(lines), np.int64), []
+    for name in ("quantity", "line", "direction"):
+        codes, found = pd.factorize(lines[name])
+        which = which * len(found) + codes
+        names.append(list(map(str, found)))
+    points: dict[str, _Points] = {}
+    for number, (quantity, *key) in enumerate(itertools.product(*names)):
+        mine = np.flatnonzero((which == number) & known)
+        if len(mine):
+            chosen = {name: values[mine] for name, values in columns.items()}
+            points.setdefault(quantity, {})[key[0], key[1]] = chosen
+    return points
+
+
+def _span(points: _Points, least: tuple[float, float] | None = None) -> tuple[float, float]:
+    """Smallest and largest value, of a quantity that is not to fill its panel at least so far apart."""
+    return finite_span(*(mine["value"] for mine in points.values()), np.array(least or ()))
 
 
 def _trace(
@@ -198,13 +208,13 @@ def _add_level(figure: Draft, panel: Panel, value: float, theme: Theme) -> None:
 
 
 def _add_updates(figure: Draft, panel: Panel, updates: pd.DataFrame, theme: Theme) -> None:
-    shown = updates[updates["shown"]]
-    if shown.empty:
+    shown = updates["step"].to_numpy()[updates["shown"].to_numpy(dtype=bool)]
+    if not len(shown):
         return
     figure.add_trace(
         {
             "type": "scatter",
-            "x": floats(shown["step"]),
+            "x": floats(shown),
             "y": np.zeros(len(shown), np.float32),
             "xaxis": panel.x,
             "yaxis": panel.edge,

@@ -6,7 +6,12 @@ there is no second definition of any of them.
 
 from uwml_core.weighting.config import UWMLConfig
 from uwml_core.weighting.curve import CURVES, WEIGHT_FLOOR, difficulty_weight
-from uwml_core.weighting.direction import DirectionController, direction_names, replay_controller
+from uwml_core.weighting.direction import (
+    DirectionController,
+    LoggedGaps,
+    direction_names,
+    replay_controller,
+)
 from uwml_core.weighting.normalization import (
     COMBINATIONS,
     NORMALIZATIONS,
@@ -27,6 +32,7 @@ __all__ = [
     "PARAMETERS",
     "WEIGHT_FLOOR",
     "DirectionController",
+    "LoggedGaps",
     "LossPreset",
     "Parameter",
     "UWMLConfig",

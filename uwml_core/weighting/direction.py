@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -115,10 +116,11 @@ class DirectionController:
             self._count += 1
             if self._adaptive and self._count % self._update_every == 0:
                 first, second = (np.array([mean]) for mean in self.window_means())
-                self._weights = self._moved(self._pulls(first, second))[0]
+                (weight,), (other,) = self._moved(*self._pulls(first, second))
+                self._weights = weight, other
         return dict(zip(names, self._weights, strict=True))
 
-    def update_many(self, gaps: np.ndarray) -> np.ndarray:
+    def update_many(self, gaps: np.ndarray | LoggedGaps) -> np.ndarray:
         """Take the gaps of many steps, return the weights of each: ``update`` bit for bit, only faster.
 
         The time does not depend on ``window``.
@@ -130,56 +132,66 @@ class DirectionController:
         Returns:
             Weights of the directions at each step, float64 ``[n, 2]``.
         """
-        rows, usable = self.update_rows(gaps), finite_rows(gaps)
-        known, new = len(self._gaps[0]), gaps[usable]
-        seen = np.concatenate([np.array(self._gaps, dtype=np.float64).T.reshape(-1, 2), new])
-        table = [self._weights, *self._moves(seen, known + np.cumsum(usable)[rows])]
-        for window, column in zip(self._gaps, new.T, strict=True):
+        taken = _looked_through(gaps)
+        rows = self.update_rows(taken)
+        moves = self._moves(taken, rows)
+        for window, column in zip(self._gaps, taken.columns, strict=True):
             window.extend(column[-(window.maxlen or len(column)) :].tolist())
-        self._count, self._weights = self._count + len(new), table[-1]
-        weights: np.ndarray = np.repeat(np.array(table), np.diff(rows, prepend=0, append=len(gaps)), axis=0)
-        return weights
+        table = [[before, *after] for before, after in zip(self._weights, moves, strict=True)]
+        first, second = table
+        self._count, self._weights = self._count + len(taken.columns[0]), (first[-1], second[-1])
+        held = np.diff(rows, prepend=0, append=len(taken.usable))
+        # a direction's weights lie beside each other
+        return np.stack([np.repeat(column, held) for column in table]).T
 
-    def update_rows(self, gaps: np.ndarray) -> np.ndarray:
+    def update_rows(self, gaps: np.ndarray | LoggedGaps) -> np.ndarray:
         """Rows of ``gaps`` ``[n, 2]`` after whose entry ``update_many`` updates the weights, ascending."""
-        usable = finite_rows(gaps)
-        counts = self._count + np.cumsum(usable)
-        return np.flatnonzero(usable & (counts % self._update_every == 0) & self._adaptive)
+        if not self._adaptive:
+            return np.empty(0, np.int64)
+        taken = _looked_through(gaps)
+        return np.flatnonzero(taken.usable & ((self._count + taken.count) % self._update_every == 0))
 
-    def _moves(self, gaps: np.ndarray, ends: np.ndarray) -> list[tuple[float, float]]:
-        starts = np.maximum(0, ends - (self._gaps[0].maxlen or len(gaps)))
-        columns = np.ascontiguousarray(gaps.T)
-        first, second = (RunningSums(column).over(starts, ends) / (ends - starts) for column in columns)
-        return self._moved(self._pulls(first, second))
+    def _moves(self, taken: LoggedGaps, rows: np.ndarray) -> tuple[list[float], list[float]]:
+        known, sums = len(self._gaps[0]), taken.sums
+        if known:
+            both = zip(self._gaps, taken.columns, strict=True)
+            sums = [RunningSums(np.concatenate([before, column])) for before, column in both]
+        ends = known + taken.count[rows]
+        starts = np.maximum(0, ends - (self._gaps[0].maxlen or known + len(taken.usable)))
+        first, second = (each.over(starts, ends) / (ends - starts) for each in sums)
+        return self._moved(*self._pulls(first, second))
 
     def window_means(self) -> tuple[float, float]:
         """Mean gap of each direction over the window; NaN before the first gap."""
         first, second = (math.fsum(w) / len(w) if w else math.nan for w in self._gaps)
         return first, second
 
-    def _pulls(self, first_means: np.ndarray, second_means: np.ndarray) -> list[tuple[float, float]]:
+    def _pulls(self, first_means: np.ndarray, second_means: np.ndarray) -> tuple[list[float], list[float]]:
         """What each update adds to the weights that it keeps: (1 - smoothing) target of both directions."""
         # softmax over two, written with the larger exponent shifted to 0
-        low = np.minimum(first_means, second_means)
         with np.errstate(over="ignore"):
-            exponents = [(low - mean) / self._sensitivity for mean in (first_means, second_means)]
+            below = -np.abs(first_means - second_means) / self._sensitivity
         # math.exp in training and replay: that of NumPy rounds otherwise
-        first, second = (np.array(list(map(math.exp, values.tolist()))) for values in exponents)
+        smaller, lags = np.array(list(map(math.exp, below.tolist()))), first_means < second_means
+        first, second = np.where(lags, 1.0, smaller), np.where(lags, smaller, 1.0)
         free, total = 1.0 - self._smoothing, first + second
-        return list(zip((free * first / total).tolist(), (free * second / total).tolist(), strict=True))
+        return (free * first / total).tolist(), (free * second / total).tolist()
 
-    def _moved(self, pulls: list[tuple[float, float]]) -> list[tuple[float, float]]:
-        """Weights after each of these updates."""
+    def _moved(self, firsts: list[float], seconds: list[float]) -> tuple[list[float], list[float]]:
+        """Weights of both directions after each of these updates."""
         keep, low, high = self._smoothing, self._min_weight, 1.0 - self._min_weight
-        (first, second), moved = self._weights, []
-        # a replay passes here up to once a step, so without a call
-        for pull_first, pull_second in pulls:
+        first, second = self._weights
+        moved: tuple[list[float], list[float]] = ([], [])
+        add_first, add_second = (weights.append for weights in moved)
+        # a replay passes here up to once a step, so without a call of ours
+        for pull_first, pull_second in zip(firsts, seconds, strict=True):
             first, second = keep * first + pull_first, keep * second + pull_second
             first = low if first < low else high if first > high else first
             second = low if second < low else high if second > high else second
             total = first + second
             first, second = first / total, second / total
-            moved.append((first, second))
+            add_first(first)
+            add_second(second)
         return moved
 
     def state_dict(self) -> dict[str, Any]:
@@ -208,11 +220,45 @@ def finite_rows(gaps: np.ndarray) -> np.ndarray:
     return usable
 
 
-def replay_controller(gaps: np.ndarray, config: UWMLConfig) -> np.ndarray:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LoggedGaps:
+    """The gaps of many steps, looked through once for any number of replays.
+
+    Attributes:
+        usable: steps whose gaps the controller takes, bool ``[n]``.
+        count: how many of them there are up to each step, ``[n]``.
+        columns: their gaps, by direction.
+        sums: running sums of these.
+    """
+
+    usable: np.ndarray
+    count: np.ndarray
+    columns: list[np.ndarray]
+    sums: list[RunningSums]
+
+    @classmethod
+    def of(cls, gaps: np.ndarray) -> LoggedGaps:
+        """Look through gaps.
+
+        Args:
+            gaps: (first, second) of each step, float64 ``[n, 2]``, cosine units.
+        """
+        usable = finite_rows(gaps)
+        columns = [np.ascontiguousarray(column[usable]) for column in gaps.T]
+        sums = [RunningSums(column) for column in columns]
+        return cls(usable=usable, count=np.cumsum(usable), columns=columns, sums=sums)
+
+
+def _looked_through(gaps: np.ndarray | LoggedGaps) -> LoggedGaps:
+    return gaps if isinstance(gaps, LoggedGaps) else LoggedGaps.of(gaps)
+
+
+def replay_controller(gaps: np.ndarray | LoggedGaps, config: UWMLConfig) -> np.ndarray:
     """Weights that a controller with other parameters would have given on logged gaps (open loop).
 
     Args:
-        gaps: (first, second) of each step, float64 ``[n, 2]``, cosine units.
+        gaps: (first, second) of each step, float64 ``[n, 2]``, cosine units; ``LoggedGaps`` of them where
+            several controllers are tried.
         config: parameters to replay with.
 
     Returns:
