@@ -1,7 +1,6 @@
 import streamlit as st
 
 from uwml_core import ui
-from uwml_core.analysis.map_headline import map_headline
 from uwml_core.i18n import _
 from uwml_core.runlog.reader import Run
 
@@ -19,24 +18,24 @@ def body(run: Run) -> None:
     modalities = snapshot.named(run.modalities)
     known = ui.gaps_at_hand(run)
     with told:
-        ui.headline(map_headline(*known))
+        ui.headline(ui.gap_headline(run, *known))
     with left:
         ui.map_statements(run, snapshot)
     with right, st.container(border=True, key="card-controls", gap="small"):
         layout = ui.layout_choice(run, step)
         view = ui.map_controls(snapshot)
-    points = ui.map_points(run, step, layout.frame, layout.name, ranked=view.ranked)
+    points = ui.map_points(run, step, layout.at(step), layout.name, ranked=view.ranked)
     shown = ui.colored_points(run, snapshot, points, layout, view)
     with left:
         ui.map_card(
-            shown, layout, view, lambda: ui.map_quality(run, step, layout.frame, layout.name),
+            run, shown, layout, view, lambda: ui.map_quality(run, step, layout.at(step), layout.name),
             modalities=modalities, theme=theme,
         )  # fmt: skip
     # only now: it takes longer than the map
     gaps, rest = ui.gap_measures(run, snapshot)
     if rest != known[1]:
         with told:
-            ui.headline(map_headline(gaps, rest))
+            ui.headline(ui.gap_headline(run, gaps, rest))
     with right:
         ui.map_reading(
             ui.Reading(

@@ -17,6 +17,7 @@ import streamlit as st
 
 from tests.support.snapshots import log_run, pair_vectors
 from tests.support.synthetic import make_run
+from uwml_core.figures.embedding_map import embedding_map_figure
 from uwml_core.projection.job import project
 from uwml_core.projection.parameters import ProjectionParameters, chain_keys
 from uwml_core.runlog.projections import find_projection, projection_path, write_projection
@@ -105,6 +106,23 @@ def test_slider_shows_another_snapshot(opened: Any) -> None:
     ranges = opened.charts()[TITLE]["layout"]["xaxis"]["range"]
     assert ranges[0] < min(before.min(), after.min())
     assert ranges[1] > max(before.max(), after.max())
+
+
+def test_map_is_drawn_once_for_what_it_shows(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, drawn = sys.modules["uwml_core.ui.map_card"], []
+
+    def draw(points: Any, *given: Any, **named: Any) -> Any:
+        drawn.append(int(points["step"].iloc[0]))
+        return embedding_map_figure(points, *given, **named)
+
+    monkeypatch.setattr(module, "embedding_map_figure", draw)
+    first = opened.charts()[TITLE]
+    for moment, color in (("59", "modality"), ("19", "modality"), ("59", "modality"), ("59", "group")):
+        opened.app.select_slider(key="moment-en-0").set_value(moment)
+        opened.app.selectbox(key="color").set_value(color).run()
+        assert not opened.failures
+        assert (opened.charts()[TITLE] == first) == ((moment, color) == ("59", "modality"))
+    assert drawn == [19, 59]
 
 
 def test_play_goes_through_the_snapshots_and_stops_at_the_last(
@@ -312,9 +330,9 @@ def test_axes_of_large_snapshots_come_from_fewer_of_them(
     for most, few in ((1_000, 6), (160, 4), (10, 3)):
         monkeypatch.setattr(map_read, "MOST_POINTS", most)
         st.cache_resource.clear()
-        layout, used, total = map_read.pca_layout(run, [10])
+        places, used, total = map_read.pca_layout(run, [10])
         assert (used, total) == (few, 9)
-        assert {0, 10, 80} <= set(layout["step"])
+        assert {0, 10, 80} <= set(places)
 
 
 def test_search_rings_what_it_finds_and_shows_one(opened: Any) -> None:

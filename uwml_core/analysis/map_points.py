@@ -13,7 +13,6 @@ from uwml_core.runlog.snapshots import Snapshot
 POINT_COLUMNS = (
     "x", "y", "item_id", "modality", "group", "caption", "label", "split", "margin", "rank", "step", "epoch",
 )  # fmt: skip
-_KEY = ["modality", "item_id"]
 
 
 def map_points(
@@ -31,35 +30,47 @@ def map_points(
         Frame with ``POINT_COLUMNS``, a row per point that has a place; ``group`` and ``caption`` are
         empty texts where they are not known.
     """
-    names = np.array(snapshot.modalities, dtype=object)[snapshot.modality]
-    points = pd.DataFrame(
-        {
-            "item_id": snapshot.item_ids,
-            "modality": names,
-            "label": snapshot.labels,
-            "split": snapshot.splits,
-            "margin": strength["margin"].to_numpy(),
-            "rank": strength["rank"].to_numpy(),
-        }
-    )
-    points[["x", "y"]] = places_of(snapshot, layout)
-    points = points[np.isfinite(points["x"]) & np.isfinite(points["y"])].reset_index(drop=True)
-    told = describe_items(points["item_id"].to_numpy(), items)
-    points["group"], points["caption"] = told["group"].to_numpy(), told["caption"].to_numpy()
-    points["step"], points["epoch"] = snapshot.step, snapshot.epoch
-    ordered: pd.DataFrame = points[list(POINT_COLUMNS)]
-    return ordered
+    places = places_of(snapshot, layout)
+    rows = np.flatnonzero(np.isfinite(places).all(axis=1))
+    items_here = snapshot.item_ids[rows]
+    told = describe_items(items_here, items)
+    names = np.array(snapshot.modalities, dtype=object)[snapshot.modality[rows]]
+    columns = {
+        "x": places[rows, 0], "y": places[rows, 1], "item_id": items_here, "modality": _texts(names),
+        "group": told["group"], "caption": told["caption"], "label": snapshot.labels[rows],
+        "split": _texts(snapshot.splits[rows]), "margin": strength["margin"].to_numpy()[rows],
+        "rank": strength["rank"].to_numpy()[rows], "step": snapshot.step, "epoch": snapshot.epoch,
+    }  # fmt: skip
+    return pd.DataFrame(columns, columns=list(POINT_COLUMNS), index=range(len(rows)))
+
+
+def _texts(values: NDArray[np.object_]) -> pd.Series:
+    # kept as they are: pandas would look at each, and pack it for each that is asked for later
+    return pd.Series(values, dtype=object)
 
 
 def places_of(snapshot: Snapshot, layout: pd.DataFrame) -> NDArray[np.float32]:
     """Place of each point of a snapshot, float32 ``[n, 2]``; NaN where the layout has none."""
-    mine = layout.loc[layout["step"] == snapshot.step, [*_KEY, "x", "y"]].drop_duplicates(_KEY)
+    here = layout["step"].to_numpy() == snapshot.step
+    mine = layout if here.all() else layout[here]
+    where, items = mine[["x", "y"]].to_numpy(np.float32), mine["item_id"].to_numpy(np.int64)
     places = np.full((len(snapshot.item_ids), 2), np.nan, np.float32)
     for name in snapshot.modalities:
-        rows = snapshot.rows(name)
-        placed = mine[mine["modality"] == name].set_index("item_id")[["x", "y"]]
-        places[rows] = placed.reindex(snapshot.item_ids[rows]).to_numpy(np.float32)
+        rows, placed = snapshot.rows(name), np.flatnonzero(mine["modality"] == name)
+        first, found = _first_rows(items[placed], snapshot.item_ids[rows])
+        places[rows[found]] = where[placed[first]]
     return places
+
+
+def _first_rows(
+    known: NDArray[np.int64], asked: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of those asked for that are known the first row among the known, and the positions of those."""
+    ids, rows = np.unique(known, return_index=True)
+    at = np.searchsorted(ids, asked)
+    found = np.flatnonzero(at < len(ids))
+    found = found[ids[at[found]] == asked[found]]
+    return rows[at[found]], found
 
 
 def describe_items(item_ids: NDArray[np.int64], items: pd.DataFrame | None) -> pd.DataFrame:
@@ -72,18 +83,16 @@ def describe_items(item_ids: NDArray[np.int64], items: pd.DataFrame | None) -> p
     Returns:
         Frame ``[item_id, group, caption]``, a row per given id, with empty texts where they are not known.
     """
-    told = pd.DataFrame({"item_id": item_ids, "group": "", "caption": ""}).astype(
-        {"group": object, "caption": object}
-    )
-    if items is None or items.empty:
-        return told
-    known = items.drop_duplicates("item_id").set_index("item_id")
-    found = known.reindex(item_ids)
-    if "caption" in found:
-        return found[["group", "caption"]].fillna("").astype(object).reset_index()
-    told["group"] = [group if isinstance(group, str) and group.strip() else "" for group in found["group"]]
-    told["caption"] = [first_caption(captions) for captions in found["captions"]]
-    return told
+    group, caption = (np.full(len(item_ids), "", object) for _ in range(2))
+    if items is not None and len(items):
+        rows, found = _first_rows(items["item_id"].to_numpy(np.int64), item_ids)
+        groups = items["group"].to_numpy(object)[rows]
+        group[found] = [name if isinstance(name, str) and name.strip() else "" for name in groups]
+        if "caption" in items:
+            caption[found] = items["caption"].to_numpy(object)[rows]
+        else:
+            caption[found] = [first_caption(captions) for captions in items["captions"].to_numpy()[rows]]
+    return pd.DataFrame({"item_id": item_ids, "group": _texts(group), "caption": _texts(caption)})
 
 
 def first_caption(captions: object) -> str:
@@ -128,22 +137,23 @@ def pair_lines(
     return both[["item_id", "caption", "margin", "x_0", "y_0", "x_1", "y_1"]]
 
 
-def map_range(layout: pd.DataFrame) -> tuple[tuple[float, float], tuple[float, float]]:
+def map_range(*layouts: pd.DataFrame) -> tuple[tuple[float, float], tuple[float, float]]:
     """Ranges of both axes that hold every point of every snapshot, with a little air around them.
+
+    Args:
+        *layouts: frames with ``x`` and ``y``.
 
     Returns:
         ((left, right), (bottom, top)); −1 to 1 where there is no finite point.
     """
-    left, right = _reach(layout["x"])
-    bottom, top = _reach(layout["y"])
-    return (left, right), (bottom, top)
+    across, up = ([layout[name].to_numpy(np.float64) for layout in layouts] for name in ("x", "y"))
+    return _reach(across), _reach(up)
 
 
-def _reach(values: pd.Series) -> tuple[float, float]:
-    finite = values.to_numpy(np.float64)
-    finite = finite[np.isfinite(finite)]
-    if not len(finite):
+def _reach(parts: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
+    known = [finite for part in parts if len(finite := part[np.isfinite(part)])]
+    if not known:
         return -1.0, 1.0
-    low, high = float(finite.min()), float(finite.max())
+    low, high = float(min(part.min() for part in known)), float(max(part.max() for part in known))
     air = 0.04 * (high - low) or 1.0
     return low - air, high + air

@@ -54,12 +54,12 @@ def embedding_map_figure(
     if points.empty:
         return say_empty(figure, theme, _("No point of this choice has a place on the map")).figure()
     for place, name in enumerate(modalities):
-        mine = (points["modality"] == name).to_numpy()
-        if mine.any():
+        rows = np.flatnonzero(points["modality"].to_numpy(object) == name)
+        if len(rows):
             palette = [theme.ghost, *colors]
             look = {**_look(len(points)), "symbol": _SYMBOLS[place]}
             spoken = len(points) <= MOST_SPOKEN
-            figure.add_trace(_points(points[mine], codes[mine], palette, spoken=spoken, **look))
+            figure.add_trace(_points(points, rows, codes[rows], palette, spoken=spoken, **look))
     # ranges that grow with a window would never shrink with it: the points would end as a dot
     axis = {"showgrid": False, "showticklabels": False, "ticks": "", "showline": False, "constrain": "domain"}
     figure.update_xaxes(range=list(ranges[0]), **axis)
@@ -74,12 +74,22 @@ def _look(n: int) -> dict[str, float]:
 
 
 def _points(
-    points: pd.DataFrame, codes: NDArray[np.int64], palette: Sequence[str], *, spoken: bool, **look: Any
+    points: pd.DataFrame,
+    rows: NDArray[np.int64],
+    codes: NDArray[np.int64],
+    palette: Sequence[str],
+    *,
+    spoken: bool,
+    **look: Any,
 ) -> dict[str, Any]:
-    name = modality_name(str(points["modality"].iloc[0]))
-    texts = _texts(points) if spoken else None
-    ranked = bool(points["margin"].notna().any())
-    extra = points[["item_id", "margin", "rank"] if ranked else ["item_id"]].to_numpy(np.float64)
+    def column(name: str) -> NDArray[Any]:
+        return points[name].to_numpy()[rows]
+
+    name = modality_name(str(column("modality")[0]))
+    about = zip(column("caption"), column("group"), strict=True)
+    texts = [_hover(*each) for each in about] if spoken else None
+    ranked = not np.isnan(column("margin")).all()
+    extra = np.stack([column(each) for each in ("item_id", "margin", "rank")[: 3 if ranked else 1]], axis=1)
     told = _("of item %{customdata[0]:.0f}<br>margin %{customdata[1]:.3f} · rank %{customdata[2]:.1f}")
     if not ranked:
         told = _("of item %{customdata[0]:.0f}")
@@ -87,8 +97,8 @@ def _points(
         told += "<br>" + _("click it for picture and caption")
     return {
         "type": "scattergl",
-        "x": floats(points["x"]),
-        "y": floats(points["y"]),
+        "x": floats(column("x")),
+        "y": floats(column("y")),
         "mode": "markers",
         "name": name,
         "meta": GLIDE,
@@ -104,10 +114,6 @@ def _points(
         **({} if texts is None else {"text": texts}),
         "hovertemplate": f"{'' if texts is None else '%{text}'}<b>{escape(name)}</b> {told}<extra></extra>",
     }
-
-
-def _texts(points: pd.DataFrame) -> list[str]:
-    return [_hover(*row) for row in zip(points["caption"], points["group"], strict=True)]
 
 
 # an item is two points, and the page is drawn again at every click

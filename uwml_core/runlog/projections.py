@@ -155,7 +155,7 @@ def to_frame(snapshots: Sequence[PlacedSnapshot]) -> pd.DataFrame:
         pd.DataFrame(
             {
                 "step": np.full(len(placed.item_ids), placed.step, np.int64),
-                "epoch": pd.array([placed.epoch] * len(placed.item_ids), dtype="Int32"),
+                "epoch": _epochs(placed.epoch, len(placed.item_ids)),
                 "item_id": placed.item_ids.astype(np.int32),
                 "modality": pd.Categorical(placed.modality),
                 "x": placed.places[:, 0],
@@ -167,6 +167,10 @@ def to_frame(snapshots: Sequence[PlacedSnapshot]) -> pd.DataFrame:
     if not frames:
         return pd.DataFrame({column.name: [] for column in PROJECTIONS.columns})
     return pd.concat(frames, ignore_index=True)
+
+
+def _epochs(epoch: int | None, n: int) -> pd.arrays.IntegerArray:
+    return pd.arrays.IntegerArray(np.full(n, epoch or 0, np.int32), np.full(n, epoch is None))
 
 
 def placed_snapshots(frame: pd.DataFrame) -> list[PlacedSnapshot]:

@@ -42,6 +42,7 @@ from uwml_core.ui.live import follow, follow_folder
 from uwml_core.ui.map_card import map_card
 from uwml_core.ui.map_controls import colored_points, map_controls
 from uwml_core.ui.map_read import (
+    gap_headline,
     gap_measures,
     gaps_at_hand,
     map_statements,
@@ -128,6 +129,7 @@ __all__ = [
     "follow_folder",
     "follow_runs",
     "gap_card",
+    "gap_headline",
     "gap_measures",
     "gaps_at_hand",
     "guide",

@@ -10,6 +10,7 @@ import streamlit as st
 from uwml_core.analysis.gap_intervals import DRAWS
 from uwml_core.analysis.hubness import NEIGHBORS
 from uwml_core.figures.draft import Draft
+from uwml_core.figures.drawing import Encoded
 from uwml_core.figures.gap_measures import gap_measures_draft, marked_figure
 from uwml_core.figures.theme import Theme
 from uwml_core.i18n import _, language, ngettext
@@ -40,15 +41,14 @@ def gap_card(
             st.html(element("h2", _("The gap in the original space"), "uw-title"))
             note(_still(gaps, rest))
         return
-    measured = (str(run.path), snapshots_version(run), tuple(gaps["step"].unique()))
-    draft = _draft(measured, modalities, language(), theme.base, _gaps=gaps, _theme=theme)
-    figure = marked_figure(draft, gaps, theme, step)
+    measured = (str(run.path), snapshots_version(run), tuple(dict.fromkeys(gaps["step"].tolist())))
+    spoken = (modalities, language(), theme.base)
     card(
         _("The gap in the original space"),
-        figure,
+        _figure(measured, spoken, step, _gaps=gaps, _theme=theme),
         gaps,
         _("A gap is not in itself a fault: closing it changes recall little."),
-        _counts(gaps),
+        _counts(measured, language(), _gaps=gaps),
         _still(gaps, rest),
         key="gap",
         height=HEIGHT,
@@ -57,14 +57,23 @@ def gap_card(
 
 
 @shared
-def _draft(
+def _figure(
     measured: Hashable,
-    modalities: tuple[str, str],
-    *spoken: str,
+    spoken: tuple[tuple[str, str], str, str],
+    step: int,
+    *,
     _gaps: pd.DataFrame,
     _theme: Theme,
+) -> Encoded:
+    draft = _draft(measured, spoken, _gaps=_gaps, _theme=_theme)
+    return Encoded(marked_figure(draft, _gaps, _theme, step))
+
+
+@shared
+def _draft(
+    measured: Hashable, spoken: tuple[tuple[str, str], str, str], *, _gaps: pd.DataFrame, _theme: Theme
 ) -> Draft:
-    return gap_measures_draft(_gaps, _theme, modalities=modalities, height=HEIGHT)
+    return gap_measures_draft(_gaps, _theme, modalities=spoken[0], height=HEIGHT)
 
 
 def _formulas() -> dict[str, str]:
@@ -97,8 +106,9 @@ def _formulas() -> dict[str, str]:
     }
 
 
-def _counts(gaps: pd.DataFrame) -> str:
-    n = gaps.groupby("measure")["n"].max()
+@shared
+def _counts(measured: Hashable, language: str, *, _gaps: pd.DataFrame) -> str:
+    n = _gaps.groupby("measure")["n"].max()
     if "alignment" not in n:
         return ""
     items = int(n["alignment"])
@@ -113,6 +123,6 @@ def _counts(gaps: pd.DataFrame) -> str:
 def _still(gaps: pd.DataFrame, rest: int) -> str:
     if not rest:
         return ""
-    done = gaps["step"].nunique()
+    done = len(set(gaps["step"].tolist()))
     text = _("{done} of {total} snapshots measured so far, the others follow")
     return text.format(done=done, total=done + rest)

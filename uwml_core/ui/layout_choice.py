@@ -11,11 +11,11 @@ import streamlit as st
 from uwml_core.analysis.map_facts import layout_sentences
 from uwml_core.i18n import _
 from uwml_core.projection.parameters import METHODS, METRICS, NEIGHBORS, ProjectionParameters
-from uwml_core.runlog.projections import any_projection
+from uwml_core.runlog.projections import any_projection, to_frame
 from uwml_core.runlog.reader import Run
 from uwml_core.ui.choice import adopt, publish
 from uwml_core.ui.frame import apply_language
-from uwml_core.ui.map_read import layout_facts, pca_layout, umap_layout
+from uwml_core.ui.map_read import Places, layout_facts, pca_layout, umap_layout
 from uwml_core.ui.projection import Job, queue
 from uwml_core.ui.selection_card import area_step
 from uwml_core.ui.settings import read_only
@@ -31,7 +31,7 @@ class MapLayout:
     """The layout that is drawn.
 
     Attributes:
-        frame: ``[step, epoch, item_id, modality, x, y]``.
+        places: where the points of each of its snapshots lie.
         method: how it was made, ``umap`` or ``pca``.
         name: identifies it.
         note: what there is to say about it; may be empty.
@@ -39,12 +39,22 @@ class MapLayout:
         details: how much of its motion is noise, and what else it says of the snapshot.
     """
 
-    frame: pd.DataFrame
+    places: Places
     method: str
     name: str
     note: str
     caution: str
     details: Sequence[str] = ()
+
+    def at(self, step: int) -> pd.DataFrame:
+        """Places of one snapshot; without rows where the layout does not have it."""
+        found = self.places.get(step)
+        return to_frame([]) if found is None else found
+
+    def until(self, step: int) -> pd.DataFrame:
+        """Places of all snapshots up to a step."""
+        found = [rows for known, rows in self.places.items() if known <= step]
+        return pd.concat(found, ignore_index=True) if found else to_frame([])
 
 
 def layout_choice(run: Run, step: int) -> MapLayout:
@@ -71,16 +81,16 @@ def layout_choice(run: Run, step: int) -> MapLayout:
         return _by_pca(run, step)
     with row:
         parameters = _parameters()
-    frame, key, whole = umap_layout(run, parameters)
+    places, key, whole = umap_layout(run, parameters)
     if not whole:
         _compute(run, key, parameters)
-    if frame is None:
+    if places is None:
         return _by_pca(run, step, _("Shown by PCA until UMAP is there."))
     text = "" if whole else _("The run has grown since: UMAP shows the snapshots up to then.")
     return MapLayout(
-        frame=frame,
+        places=places,
         method="umap",
-        name=f"umap-{key}-{len(frame)}",
+        name=f"umap-{key}-{len(places)}",
         note=text,
         caution=_umap_caution(),
         details=layout_sentences(layout_facts(run, parameters), step),
@@ -99,12 +109,12 @@ def _pca_caution() -> str:
 
 def _by_pca(run: Run, step: int, text: str = "") -> MapLayout:
     at = area_step()
-    frame, few, total = pca_layout(run, [step] if at is None else [step, at])
+    places, few, total = pca_layout(run, [step] if at is None else [step, at])
     if few == total:
         told = _("Principal components of all snapshots together.")
     else:
         told = _("Principal components of {few} of {total} snapshots together.").format(few=few, total=total)
-    return MapLayout(frame=frame, method="pca", name="pca", note=text or told, caution=_pca_caution())
+    return MapLayout(places=places, method="pca", name="pca", note=text or told, caution=_pca_caution())
 
 
 def _parameters() -> ProjectionParameters:

@@ -97,9 +97,10 @@ def colored_points(
     modalities = snapshot.named(run.modalities)
     phases = list(dict.fromkeys(phases_of(run)["phase"])) if view.color_by == "phase" else []
     codes, names = point_classes(told, view.color_by, modalities, phases)
-    shown = of_split(told.assign(code=codes), view.split)
-    classes = shown.pop("code").to_numpy(np.int64)
-    return ColoredPoints(points=shown, codes=classes, names=names, total=len(points), note=note)
+    if view.split is not None:
+        codes = codes[told["split"].to_numpy(object) == view.split]
+    shown = of_split(told, view.split)
+    return ColoredPoints(points=shown, codes=codes, names=names, total=len(points), note=note)
 
 
 def _told(
@@ -121,7 +122,7 @@ def _told(
 
 
 def _with_kept(run: Run, step: int, points: pd.DataFrame, layout: MapLayout) -> tuple[pd.DataFrame, str]:
-    quality = kept_shares(run, step, layout.frame, layout.name)
+    quality = kept_shares(run, step, layout.at(step), layout.name)
     if quality is None:
         return points.assign(kept_share=np.nan), _("Distortions are being computed.")
     text = _(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import lru_cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +18,19 @@ from numpy.typing import NDArray
 from uwml_core.analysis.gap_measures import gap_measures as measures_of
 from uwml_core.analysis.gap_measures import merge_gaps
 from uwml_core.analysis.hard_negatives.rows import rows_of_items
+from uwml_core.analysis.map_headline import map_headline
+from uwml_core.analysis.map_points import map_range
 from uwml_core.analysis.map_statements import snapshot_statements
 from uwml_core.analysis.spread import spread_order
 from uwml_core.i18n import _
 from uwml_core.projection.parameters import ProjectionParameters, chain_keys
 from uwml_core.projection.pca import Axes, joint_axes, moments, place
 from uwml_core.runlog.projection_facts import ProjectionFacts, read_facts
-from uwml_core.runlog.projections import PlacedSnapshot, find_projection, read_projection, to_frame
+from uwml_core.runlog.projections import find_projection, read_projection, to_frame
 from uwml_core.runlog.reader import Part, Run
 from uwml_core.runlog.snapshots import Snapshot, read_snapshot, snapshot_steps
 from uwml_core.ui.frame import apply_language
+from uwml_core.ui.kept import kept_of, table_version
 from uwml_core.ui.live import REFRESH_S
 from uwml_core.ui.shared import shared
 from uwml_core.ui.text import escape_markdown, note
@@ -38,6 +43,9 @@ AT_ONCE_POINTS = 5_000
 _TEXTS = ("item_id", "item_key", "group", "captions")
 # For the measures of the gap at the first visit; two of them tell from where to where.
 AT_ONCE_S, AT_LEAST = 0.2, 2
+
+Places = Mapping[int, pd.DataFrame]
+"""A layout: by step the frame ``[step, epoch, item_id, modality, x, y]`` of a snapshot."""
 
 
 def gap_measures(run: Run, shown: Snapshot) -> tuple[pd.DataFrame, int]:
@@ -99,7 +107,15 @@ def _measured(run: Run, order: list[int], seconds: float) -> tuple[pd.DataFrame,
             break
         run.map_each("snapshots", _only({part.key}))
         done.add(part.key)
-    return merge_gaps(run.map_each("snapshots", _only(done))), _unmeasured(run)
+    known = tuple(part.key for part in parts if part.key in done)
+    gaps = _merged(str(run.path), known, repr(run.info.get("segments")), _run=run)
+    return gaps, len(parts) - len(known)
+
+
+def gap_headline(run: Run, gaps: pd.DataFrame, rest: int) -> str:
+    """The sentence above the map, of what ``gap_measures`` gave."""
+    measured = tuple(dict.fromkeys(gaps["step"].tolist()))
+    return kept_of(run, "snapshots", ("headline", measured, rest), map_headline, gaps, rest)
 
 
 def _unmeasured(run: Run) -> int:
@@ -113,7 +129,7 @@ def _only(keys: set[Hashable]) -> Callable[[Part], Callable[[Any], pd.DataFrame]
 
 def moments_of(run: Run) -> list[tuple[int, int | None]]:
     """Step and epoch of every snapshot."""
-    return snapshot_steps(run)
+    return kept_of(run, "snapshots", "moments", snapshot_steps, run)
 
 
 def snapshot(run: Run, step: int) -> Snapshot:
@@ -127,10 +143,14 @@ def snapshot(run: Run, step: int) -> Snapshot:
 
 def map_statements(run: Run, shown: Snapshot) -> None:
     """Say what must be known of a snapshot before its map is read."""
+    for text in kept_of(run, "snapshots", ("statements", shown.step), _statements, run, shown):
+        st.warning(escape_markdown(text), icon=":material/info:")
+
+
+def _statements(run: Run, shown: Snapshot) -> list[str]:
     steps = [step for step, _epoch in moments_of(run) if step < shown.step]
     before = _snapshot(str(run.path), snapshots_version(run), steps[-1], _run=run) if steps else None
-    for text in snapshot_statements(shown, before, shown.named(run.modalities)):
-        st.warning(escape_markdown(text), icon=":material/info:")
+    return snapshot_statements(shown, before, shown.named(run.modalities))
 
 
 def texts_of(run: Run) -> pd.DataFrame | None:
@@ -143,16 +163,19 @@ def texts_of_some(run: Run, item_ids: NDArray[np.int64]) -> pd.DataFrame | None:
     return run.items(columns=_TEXTS, filter=rows_of_items(item_ids))
 
 
-def pca_layout(run: Run, steps: Sequence[int]) -> tuple[pd.DataFrame, int, int]:
+def pca_layout(run: Run, steps: Sequence[int]) -> tuple[Places, int, int]:
     """Layout along common principal components, of how many and of how many snapshots these are.
 
     Args:
         run: the run.
         steps: snapshots that are shown; the layout has them and those that the components come from.
     """
-    axes, few, total = _axes(str(run.path), snapshots_version(run), _run=run)
-    shown = tuple(dict.fromkeys([*few, *steps])) if axes else ()
-    return _pca(str(run.path), snapshots_version(run), shown, _run=run, _axes=axes), len(few), total
+    at = str(run.path), snapshots_version(run)
+    axes, few, total = _axes(*at, _run=run)
+    if axes is None:
+        return {}, len(few), total
+    placed = {step: _placed(*at, step, _run=run, _axes=axes) for step in (*few, *steps)}
+    return {step: frame for step, frame in placed.items() if frame is not None}, len(few), total
 
 
 def layout_facts(run: Run, parameters: ProjectionParameters) -> ProjectionFacts | None:
@@ -164,7 +187,7 @@ def layout_facts(run: Run, parameters: ProjectionParameters) -> ProjectionFacts 
     return None
 
 
-def umap_layout(run: Run, parameters: ProjectionParameters) -> tuple[pd.DataFrame | None, str, bool]:
+def umap_layout(run: Run, parameters: ProjectionParameters) -> tuple[Places | None, str, bool]:
     """Layout that was computed, its key, and whether it has all snapshots.
 
     Of a run that has grown since, the layout of what it was.
@@ -173,15 +196,26 @@ def umap_layout(run: Run, parameters: ProjectionParameters) -> tuple[pd.DataFram
     folder = run.folder("projections").parent
     for key in reversed(keys):
         path = find_projection(folder, key)
-        frame = None if path is None else _layout(str(path), path.stat().st_mtime_ns)
-        if frame is not None:
-            return frame, keys[-1], key == keys[-1]
+        places = None if path is None else _layout(str(path), path.stat().st_mtime_ns)
+        if places is not None:
+            return places, keys[-1], key == keys[-1]
     return None, keys[-1] if keys else "", False
 
 
-def snapshots_version(run: Run) -> Hashable:
-    """Changes whenever a snapshot is added or replaced."""
-    return tuple(part.key for part in run.parts("snapshots"))
+def layout_range(run: Run, name: str, places: Places) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Ranges of both axes that hold all snapshots of a layout; ``name`` identifies it."""
+    return _range(str(run.path), snapshots_version(run), name, tuple(places), _places=places)
+
+
+def snapshots_version(run: Run) -> str:
+    """Changes whenever a snapshot is added or replaced; looked up twice a second at most."""
+    return _short(table_version(run, "snapshots"))
+
+
+@lru_cache(maxsize=1_000)
+def _short(version: Hashable) -> str:
+    # it is part of many keys, and looking those up takes time
+    return blake2b(repr(version).encode(), digest_size=16).hexdigest()
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
@@ -191,7 +225,7 @@ def _done(path: str) -> set[Hashable]:
 
 
 @shared
-def _snapshot(path: str, version: Hashable, step: int, *, _run: Run) -> Snapshot | None:
+def _snapshot(path: str, version: str, step: int, *, _run: Run) -> Snapshot | None:
     return read_snapshot(_run, step)
 
 
@@ -201,7 +235,7 @@ def _texts(path: str, fingerprint: Any, there: bool, *, _run: Run) -> pd.DataFra
 
 
 @shared
-def _axes(path: str, version: Hashable, *, _run: Run) -> tuple[Axes | None, list[int], int]:
+def _axes(path: str, version: str, *, _run: Run) -> tuple[Axes | None, list[int], int]:
     known = [step for step, _epoch in snapshot_steps(_run)]
     newest = _snapshot(path, version, known[-1], _run=_run) if known else None
     fitting = MOST_POINTS // max(1, 0 if newest is None else len(newest.item_ids))
@@ -212,10 +246,15 @@ def _axes(path: str, version: Hashable, *, _run: Run) -> tuple[Axes | None, list
 
 
 @shared
-def _placed(path: str, version: Hashable, step: int, *, _run: Run, _axes: Axes) -> PlacedSnapshot | None:
+def _merged(path: str, measured: tuple[Hashable, ...], segments: str, *, _run: Run) -> pd.DataFrame:
+    return merge_gaps(_run.map_each("snapshots", _only(set(measured))))
+
+
+@shared
+def _placed(path: str, version: str, step: int, *, _run: Run, _axes: Axes) -> pd.DataFrame | None:
     shot = _snapshot(path, version, step, _run=_run)
     fits = shot is not None and shot.vectors.shape[1] == len(_axes.mean)
-    return place(shot, _axes) if shot is not None and fits else None
+    return to_frame([place(shot, _axes)]) if shot is not None and fits else None
 
 
 @shared
@@ -224,13 +263,15 @@ def _facts(path: str, mtime_ns: int) -> ProjectionFacts | None:
 
 
 @shared
-def _layout(path: str, mtime_ns: int) -> pd.DataFrame | None:
-    return read_projection(Path(path))
+def _layout(path: str, mtime_ns: int) -> Places | None:
+    frame = read_projection(Path(path))
+    if frame is None:
+        return None
+    return {int(rows["step"].iloc[0]): rows for _step, rows in frame.groupby("step")}
 
 
 @shared
-def _pca(
-    path: str, version: Hashable, shown: tuple[int, ...], *, _run: Run, _axes: Axes | None
-) -> pd.DataFrame:
-    found = [_placed(path, version, at, _run=_run, _axes=_axes) for at in shown] if _axes else []
-    return to_frame([placed for placed in found if placed is not None])
+def _range(
+    path: str, version: str, name: str, steps: tuple[int, ...], *, _places: Places
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    return map_range(*_places.values())

@@ -79,7 +79,7 @@ def map_reading(reading: Reading) -> None:
 
 def _draw(reading: Reading) -> None:
     run, points, item = reading.run, reading.shown.points, chosen_item()
-    area_rows = selected_points(run, reading.layout.frame)
+    area_rows = selected_points(reading.layout.at)
     selected = None if area_rows is None else keep_selected(points, area_rows)
     with st.container(border=True, key="card-find", gap="small"):
         found = _search(run, points["item_id"])
@@ -90,13 +90,13 @@ def _draw(reading: Reading) -> None:
     figure = overlay_figure(
         reading.theme,
         links=links,
-        found=points[points["item_id"].isin(found)],
-        chosen=points[points["item_id"] == item],
+        found=points[points["item_id"].isin(found)] if len(found) else None,
+        chosen=None if item is None else points[points["item_id"] == item],
         trails=paths,
         trail_by=by,
         trail_colors=dict(zip(names, class_colors(by, len(names), reading.theme), strict=True)),
     )
-    point_card(run, item, *item_told(run, reading.snapshot.step, -1 if item is None else item))
+    point_card(run, item, *item_told(run, reading.snapshot.step, item))
     selection_card(run, reading.snapshot, points, selected)
     map_overlay(
         OVERLAY,
@@ -206,9 +206,9 @@ def _trails(reading: Reading, item: int | None, selected: pd.DataFrame | None) -
     if not items:
         note(_("Choose an item or select points to see their way."))
         return None
-    frame, step = reading.layout.frame, reading.snapshot.step
-    phases = phases_of(reading.run)
-    n = int(frame.loc[frame["step"] <= step, "step"].nunique())
+    step, phases = reading.snapshot.step, phases_of(reading.run)
+    frame = reading.layout.until(step)
+    n = int(frame["step"].nunique())
     text = ngettext("{items} items over {n} snapshot", "{items} items over {n} snapshots", n)
     note(text.format(items=f"{len(items):,}", n=f"{n:,}"))
     return trails(frame, items, step, phases)

@@ -38,15 +38,15 @@ COMPARED_AT_ONCE = 1_500
 KEPT_PROBES = 2_000
 
 
-def map_points(run: Run, step: int, layout: pd.DataFrame, name: str, *, ranked: bool) -> pd.DataFrame:
-    """Points of one snapshot with everything that is told about them; ``name`` identifies the layout.
+def map_points(run: Run, step: int, places: pd.DataFrame, name: str, *, ranked: bool) -> pd.DataFrame:
+    """Points of one snapshot, which lie at ``places``, with all that is told; ``name`` identifies the layout.
 
     But of small snapshots margin and rank come later, of large ones only where ``ranked`` asks for them.
     """
     few = len(snapshot(run, step).item_ids) <= AT_ONCE_POINTS
     strength = pair_strengths(run, step, wanted=ranked or few)
     at = (snapshots_version(run), run.has("items"), strength is None)
-    return _points(str(run.path), at, step, name, _run=run, _layout=layout, _strength=strength)
+    return _points(str(run.path), at, step, name, _run=run, _places=places, _strength=strength)
 
 
 def pair_strengths(run: Run, step: int, *, wanted: bool) -> pd.DataFrame | None:
@@ -59,18 +59,18 @@ def pair_strengths(run: Run, step: int, *, wanted: bool) -> pd.DataFrame | None:
     return later(key, lambda: pair_strength(shot, names), wanted=wanted, after_page=True)
 
 
-def map_quality(run: Run, step: int, layout: pd.DataFrame, name: str) -> ProjectionQuality | None:
+def map_quality(run: Run, step: int, places: pd.DataFrame, name: str) -> ProjectionQuality | None:
     """What the map of one snapshot kept of its neighborhoods; ``name`` identifies the layout.
 
     None while that of any but a small snapshot is being computed.
     """
-    return _judged(run, step, layout, projection_quality, ("quality", name))
+    return _judged(run, step, places, projection_quality, ("quality", name))
 
 
-def kept_shares(run: Run, step: int, layout: pd.DataFrame, name: str) -> pd.DataFrame | None:
+def kept_shares(run: Run, step: int, places: pd.DataFrame, name: str) -> pd.DataFrame | None:
     """What the map kept of the neighborhood of each point, of many points of some; None likewise."""
     judge = partial(point_quality, most_probes=KEPT_PROBES)
-    return _judged(run, step, layout, judge, ("kept", name))
+    return _judged(run, step, places, judge, ("kept", name))
 
 
 def _judged(
@@ -89,8 +89,10 @@ def _judged(
     return later(key, work, after_page=True)
 
 
-def item_told(run: Run, step: int, item_id: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+def item_told(run: Run, step: int, item_id: int | None) -> tuple[pd.DataFrame, pd.DataFrame]:
     """An item's frames of ``neighbors_across`` and of ``[modality, margin, rank]``, a row per point."""
+    if item_id is None:
+        return pd.DataFrame(), pd.DataFrame()
     names = snapshot(run, step).named(run.modalities)
     return _of_item(str(run.path), snapshots_version(run), step, names, item_id, _run=run)
 
@@ -129,7 +131,7 @@ def _points(
     name: str,
     *,
     _run: Run,
-    _layout: pd.DataFrame,
+    _places: pd.DataFrame,
     _strength: pd.DataFrame | None,
 ) -> pd.DataFrame:
     shot = snapshot(_run, step)
@@ -137,7 +139,7 @@ def _points(
     items = np.unique(shot.item_ids)
     known = (_run.info.get("data_fingerprint"), _run.has("items"), blake2b(items.tobytes()).digest())
     told = _described(path, known, _run=_run, _items=items)
-    return points_of(shot, _layout, unknown if _strength is None else _strength, told)
+    return points_of(shot, _places, unknown if _strength is None else _strength, told)
 
 
 @shared

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,19 +52,18 @@ def choose_area(numbers: Sequence[float], step: int) -> None:
         st.query_params[AREA], st.query_params[AREA_AT] = area_text(area), str(step)
 
 
-def selected_points(run: Run, layout: pd.DataFrame) -> pd.DataFrame | None:
+def selected_points(places: Callable[[int], pd.DataFrame]) -> pd.DataFrame | None:
     """Points inside the address's area, ``[item_id, modality]``; None where nothing is selected.
 
     They stay selected at other snapshots, wherever they went.
 
     Args:
-        run: the run.
-        layout: frame of the map's layout; has the area's snapshot.
+        places: tells where the points of a snapshot lie, by its step.
     """
     area, step = parse_area(st.query_params.get(AREA, "")), area_step()
     if area is None or step is None:
         return None
-    there = layout[layout["step"] == step]
+    there = places(step)
     return there.loc[inside(there, area), ["item_id", "modality"]]
 
 
