@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from tests.support.steps import a_step
@@ -221,17 +222,22 @@ def test_a_rule_is_asked_again_only_about_new_rows(tmp_path: Path, monkeypatch: 
 
 
 def test_captions_shared_by_labels_are_counted_by_hand() -> None:
-    items = pd.DataFrame(
+    items = pa.table(
         {
-            "item_id": [1, 2, 3, 4],
-            "label": [10, 20, 20, 30],
-            "captions": [["A cat ", "dog"], ["a cat"], ["fish"], []],
+            "item_id": [1, 2, 3, 4, 5],
+            "label": [10, 20, 20, 30, 40],
+            "captions": [["A cat ", "dog"], ["a cat"], ["fish", "Fish"], [], None],
         }
     )
-    (row,) = shared_captions(items).to_dict("records")
+    found, has_one = shared_captions(items)
+    (row,) = found.to_dict("records")
+    assert has_one.tolist() == [True, True, False, False, False]
     assert (row["caption"], row["items"], row["labels"]) == ("a cat", 2, 2)
-    # each of the two meets the other with 1 of 3 and both draw it with 1/2 * 1
-    assert row["chance"] == pytest.approx(0.5 / 3)
+    # each of the two meets the other with 1 of 4 and both draw it with 1/2 * 1
+    assert row["chance"] == pytest.approx(0.5 / 4)
+    nothing, none_has = shared_captions(items.slice(0, 0))
+    assert nothing.empty
+    assert none_has.tolist() == []
 
 
 def test_items_with_low_margins_are_suspected_first() -> None:

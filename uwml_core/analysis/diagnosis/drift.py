@@ -45,12 +45,15 @@ def _vectors(rows: pa.Table) -> tuple[int, int, _Vectors]:
     found: _Vectors = {}
     if not rows.num_rows:
         return -1, -1, found
-    for modality in pc.unique(rows["modality"].cast(pa.string())).drop_null().to_pylist():
-        mine = rows.filter(pc.equal(rows["modality"].cast(pa.string()), modality))
-        mine = mine.take(pc.sort_indices(mine, sort_keys=[("item_id", "ascending")]).slice(0, MOST_ITEMS))
-        items = mine["item_id"].to_numpy()
-        flat = mine["embedding"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
-        found[modality] = items, flat.astype(np.float64).reshape(len(items), -1)
+    item, kind = rows["item_id"].to_numpy(), rows["modality"].cast(pa.string())
+    for modality in pc.unique(kind).drop_null().to_pylist():
+        # the few that are looked at are found before the embeddings are touched
+        mine = np.flatnonzero(pc.equal(kind, modality).fill_null(False).to_numpy())
+        mine = mine[np.argsort(item[mine], kind="stable")[:MOST_ITEMS]]
+        flat = (
+            rows["embedding"].take(pa.array(mine)).combine_chunks().flatten().to_numpy(zero_copy_only=False)
+        )
+        found[modality] = item[mine], flat.astype(np.float64).reshape(len(mine), -1)
     step, epoch = rows["step"][0].as_py(), rows["epoch"][0].as_py()
     return -1 if step is None else step, -1 if epoch is None else epoch, found
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from uwml_core.analysis.diagnosis.drift import drift_frame
-from uwml_core.analysis.diagnosis.suspects import shared_captions, sharing
+from uwml_core.analysis.diagnosis.suspects import shared_captions
 from uwml_core.analysis.diagnosis.thresholds import RECENT_PAIR_ROWS
 from uwml_core.analysis.loss_settings import loss_config
 from uwml_core.runlog.reader import Run
@@ -24,6 +24,7 @@ from uwml_core.weighting import UWMLConfig
 OWN_COLUMNS = ("effective_batch_size",)
 # Whether a step's loss or gradient norm was logged and is no finite number.
 NOT_FINITE, FINITE = "not_finite", ("loss", "gradient_norm")
+ITEM_COLUMNS = ("epoch", "direction", "item_id", "n", "margin_mean")
 PAIR_COLUMNS = ("step", "positive_similarity", "negative_similarity", "margin", "pair_loss", "weight")
 
 
@@ -70,7 +71,7 @@ class Frames:
 
     @cached_property
     def item_statistics(self) -> pd.DataFrame:
-        """Statistics of items by window of epochs and direction, ``Run.rollup("items")``."""
+        """``ITEM_COLUMNS`` of the statistics of items by window of epochs, ``Run.rollup("items")``."""
         return self._load("item_statistics")
 
     @cached_property
@@ -173,14 +174,20 @@ def _joined(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(filled or parts[:1], ignore_index=True) if parts else pd.DataFrame()
 
 
+def _item_statistics(run: Run) -> pd.DataFrame:
+    frame: pd.DataFrame = run.rollup("items", columns=ITEM_COLUMNS).to_pandas()
+    return frame
+
+
 def _shared_captions(run: Run) -> pd.DataFrame:
-    items = run.items(columns=["item_id", "label", "split", "captions"])
-    if items is None:
+    known = run.item_rows(columns=("item_id", "label", "split", "captions"))
+    if known is None:
         return pd.DataFrame()
-    training = items[items["split"].isin(["train"]) | items["split"].isna()]
-    shared = shared_captions(training)
-    share = float(sharing(training, shared).mean()) if len(shared) else 0.0
-    return shared.assign(share=share, of=len(training))
+    split = known.rows["split"]
+    training = known.rows.filter(pc.equal(split, "train").fill_null(True))
+    shared, has_one = shared_captions(training)
+    share = float(has_one.mean()) if len(shared) else 0.0
+    return shared.assign(share=share, of=training.num_rows)
 
 
 # Each frame: the tables that it is read from, and how.
@@ -188,7 +195,7 @@ READERS: Mapping[str, tuple[tuple[str, ...], Callable[[Run], pd.DataFrame]]] = {
     "steps": (("steps",), _steps),
     "evals": (("evals",), lambda run: run.frame("evals")),
     "events": (("events",), lambda run: run.frame("events")),
-    "item_statistics": (("rollups/items",), lambda run: run.rollup("items").to_pandas()),
+    "item_statistics": (("rollups/items",), _item_statistics),
     "neighbors": (("neighbors",), lambda run: run.frame("neighbors", filter=pc.field("rank") == 1)),
     "drift": (("snapshots",), drift_frame),
     "pairs": (("pairs", "steps"), _pairs),
