@@ -149,6 +149,35 @@ def test_switch_writes_the_language_to_the_address_and_keeps_what_was_chosen(
     assert opened.app.selectbox(key="epoch").value == "1"
 
 
+def test_option_that_a_late_browser_names_in_the_language_before_stays_chosen(
+    open_page: Callable[..., Any], logs: Path
+) -> None:
+    opened = open_page("pages/explain/weight_curve.py", logs, epoch="1")
+    opened.app.selectbox(key="lang").set_value("zh").run()
+    for _tick in range(2):
+        late = opened.app.selectbox(key="epoch")
+        late.options = ["Epoch 1"]
+        late.set_value("Epoch 1").run()
+        assert not opened.failures
+        assert opened.app.selectbox(key="epoch").value == "1"
+        assert opened.app.query_params["epoch"] == "1"
+    opened.app.selectbox(key="epoch").set_value("0").run()
+    assert opened.app.query_params["epoch"] == "0"
+
+
+def test_option_that_another_run_lacks_gives_way_to_the_default(
+    open_page: Callable[..., Any], tmp_path: Path
+) -> None:
+    make_run(tmp_path, run_id="long", steps=12, epochs=2)
+    make_run(tmp_path, run_id="short", steps=6, epochs=1)
+    opened = open_page("pages/explain/weight_curve.py", tmp_path, run="long", epoch="1")
+    assert opened.app.selectbox(key="epoch").value == "1"
+    opened.app.selectbox(key="run").set_value("short").run()
+    assert not opened.failures
+    assert opened.app.selectbox(key="epoch").value == "latest"
+    assert "epoch" not in opened.app.query_params
+
+
 def test_language_survives_a_change_of_page(open_page: Callable[..., Any], logs: Path) -> None:
     opened = open_page("pages/watch/runs.py", logs, lang="zh")
     opened.app.switch_page("pages/watch/training.py").run()

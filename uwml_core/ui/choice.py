@@ -7,16 +7,11 @@ its translated label.
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable, Sequence
 
 import streamlit as st
 
 from uwml_core.i18n import language
-
-# So long a live page may go on naming options in the language before.
-_STALE_S = 20.0
 
 
 def adopt(key: str, allowed: Sequence[str], default: str) -> str | None:
@@ -30,32 +25,30 @@ def adopt(key: str, allowed: Sequence[str], default: str) -> str | None:
     Returns:
         What the address asked for in vain, None when it asked for nothing or was followed.
     """
-    asked = st.query_params.get(key)
-    seen = f"_{key}_in_address"
+    state, asked, seen = st.session_state, st.query_params.get(key), f"_{key}_in_address"
     # A widget that was not drawn for a while has lost its state; what the address says then is new again.
-    new = asked is not None and (key not in st.session_state or asked != st.session_state.get(seen))
+    new = asked is not None and (key not in state or asked != state.get(seen))
     if new and asked in allowed:
-        st.session_state[key] = asked
-    if st.session_state.get(key) not in allowed:
-        st.session_state[key] = default
-    _rename(key, allowed, default)
+        state[key] = asked
+    if state.get(key) not in allowed:
+        # what stands there may be the option's name in another language, see _rename
+        before = state.get(seen) if key in state else None
+        state[key] = before if before in allowed else default
+    _rename(key)
     return asked if new and asked not in allowed else None
 
 
-def _rename(key: str, allowed: Sequence[str], default: str) -> None:
+def _rename(key: str) -> None:
     """Hand the choice to the browser anew after a change of language.
 
-    The browser knows an option by its label; one that it still holds in the language before is none of the
-    options any more, and the widget falls back to its default. A live page may send such a one for a moment
-    after the change.
+    The browser knows an option by its label. Until it has drawn the widget in the new language it may, on a
+    live page, send the label in the language before, which is none of the options any more; ``adopt`` then
+    keeps what was chosen.
     """
-    state, spoken, since = st.session_state, f"_{key}_in_language", f"_{key}_language_since"
-    if state.get(spoken) not in (None, language()):
-        state[key], state[since] = state[key], time.monotonic()
-    elif time.monotonic() - state.get(since, -math.inf) < _STALE_S and state[key] == default:
-        before = state.get(f"_{key}_in_address")
-        state[key] = before if before in allowed else default
-    state[spoken] = language()
+    spoken = f"_{key}_in_language"
+    if st.session_state.get(spoken) not in (None, language()):
+        st.session_state[key] = st.session_state[key]
+    st.session_state[spoken] = language()
 
 
 def publish(key: str, default: str | None = None) -> str:
