@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 import pytest
 
 from uwml_core.figures.draft import Draft
-from uwml_core.figures.drawing import Drawing
+from uwml_core.figures.drawing import Drawing, Encoded
 from uwml_core.figures.theme import theme
 
 ARRAYS = [
@@ -54,7 +54,14 @@ def test_every_kind_of_values_is_told_as_by_plotly(values: Any) -> None:
         "template": theme("light").template,
     }
     drawn, plain = Drawing(data, layout), go.Figure(data, layout, _validate=False)
-    assert json.loads(drawn.to_json(validate=False)) == json.loads(plain.to_json(validate=False))
+    expected = json.loads(plain.to_json(validate=False))
+    assert json.loads(drawn.to_json(validate=False)) == expected
+    encoded = Encoded(drawn)
+    assert json.loads(encoded.to_json(validate=False)) == expected
+    both = go.Figure([*data, *data], layout, _validate=False)
+    assert json.loads(encoded.over(data).to_json()) == json.loads(both.to_json(validate=False))
+    # what lies over one stays out of the other
+    assert json.loads(encoded.over([]).to_json()) == json.loads(encoded.to_json()) == expected
 
 
 def test_a_drawing_that_was_changed_tells_the_change() -> None:

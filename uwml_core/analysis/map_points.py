@@ -51,14 +51,14 @@ def _texts(values: NDArray[np.object_]) -> pd.Series:
 
 def places_of(snapshot: Snapshot, layout: pd.DataFrame) -> NDArray[np.float32]:
     """Place of each point of a snapshot, float32 ``[n, 2]``; NaN where the layout has none."""
-    here = layout["step"].to_numpy() == snapshot.step
-    mine = layout if here.all() else layout[here]
-    where, items = mine[["x", "y"]].to_numpy(np.float32), mine["item_id"].to_numpy(np.int64)
+    here, items = layout["step"].to_numpy() == snapshot.step, layout["item_id"].to_numpy(np.int64)
+    where = [layout[name].to_numpy(np.float32) for name in ("x", "y")]
     places = np.full((len(snapshot.item_ids), 2), np.nan, np.float32)
     for name in snapshot.modalities:
-        rows, placed = snapshot.rows(name), np.flatnonzero(mine["modality"] == name)
+        rows, placed = snapshot.rows(name), np.flatnonzero(here & (layout["modality"] == name).to_numpy())
         first, found = _first_rows(items[placed], snapshot.item_ids[rows])
-        places[rows[found]] = where[placed[first]]
+        for axis, values in enumerate(where):
+            places[rows[found], axis] = values[placed[first]]
     return places
 
 
@@ -87,10 +87,10 @@ def describe_items(item_ids: NDArray[np.int64], items: pd.DataFrame | None) -> p
     if items is not None and len(items):
         rows, found = _first_rows(items["item_id"].to_numpy(np.int64), item_ids)
         groups = items["group"].to_numpy(object)[rows]
-        group[found] = [name if isinstance(name, str) and name.strip() else "" for name in groups]
         if "caption" in items:
-            caption[found] = items["caption"].to_numpy(object)[rows]
+            group[found], caption[found] = groups, items["caption"].to_numpy(object)[rows]
         else:
+            group[found] = [name if isinstance(name, str) and name.strip() else "" for name in groups]
             caption[found] = [first_caption(captions) for captions in items["captions"].to_numpy()[rows]]
     return pd.DataFrame({"item_id": item_ids, "group": _texts(group), "caption": _texts(caption)})
 

@@ -49,14 +49,15 @@ def _missing(snapshot: Snapshot, modalities: tuple[str, str]) -> str:
 
 
 def _alone(snapshot: Snapshot) -> str:
-    n = len(np.unique(snapshot.item_ids))
+    items = snapshot.item_ids
     told = _("This snapshot holds a single item: it has no neighbors, and its place says nothing.")
-    return told if n == 1 else ""
+    return told if len(items) and (items == items[0]).all() else ""
 
 
 def _equal(snapshot: Snapshot) -> str:
     vectors = snapshot.vectors
-    if len(vectors) < 2 or float(np.ptp(vectors, axis=0).max()) > 1e-6:
+    # most often two of them tell
+    if len(vectors) < 2 or any(float(np.ptp(some, axis=0).max()) > 1e-6 for some in (vectors[:2], vectors)):
         return ""
     return _("All vectors of this snapshot are equal: every place on the map says nothing.")
 
@@ -74,6 +75,8 @@ def _dimension(snapshot: Snapshot, before: Snapshot) -> str:
 
 
 def _other_items(snapshot: Snapshot, before: Snapshot) -> str:
+    if np.array_equal(snapshot.item_ids, before.item_ids):
+        return ""
     here, there = np.unique(snapshot.item_ids), np.unique(before.item_ids)
     kept = len(np.intersect1d(here, there, assume_unique=True))
     if kept == len(here) == len(there):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
+from plotly.io.json import to_json_plotly
 
 # As the chart library calls the types of the arrays that it takes as bytes.
 _SHORT = {np.dtype(name): name for name in ("i1", "u1", "i2", "u2", "i4", "u4", "f4", "f8")}
@@ -54,18 +57,30 @@ class Drawing(go.Figure):  # type: ignore[misc]  # plotly tells no types
 class Encoded:
     """A finished figure of which only its JSON is left, which is all that the browser is sent.
 
+    Args:
+        figure: what to encode.
+
     Example:
-        >>> Encoded(Drawing([{"type": "scatter", "y": [1, 2]}])).to_json()
-        '{"data":[{"type":"scatter","y":[1,2]}],"layout":{}}'
+        >>> line = Encoded(Drawing([{"type": "scatter", "y": [1, 2]}]))
+        >>> line.over([{"type": "bar"}]).to_json()
+        '{"data":[{"type":"scatter","y":[1,2]},{"type":"bar"}],"layout":{}}'
     """
 
     def __init__(self, figure: go.Figure) -> None:
-        """Encode a figure."""
-        self._json: str = figure.to_json(validate=False)
+        parts = figure.to_dict()
+        # the traces stand apart, so that others can be drawn over them
+        self._traces: list[str] = [to_json_plotly(trace) for trace in parts["data"]]
+        self._layout: str = to_json_plotly(parts["layout"])
+
+    def over(self, traces: Sequence[dict[str, Any]]) -> Encoded:
+        """The figure with more traces over it, of which only those are encoded anew."""
+        more = copy(self)
+        more._traces = [*self._traces, *(to_json_plotly(_encoded(trace)) for trace in traces)]
+        return more
 
     def to_json(self, **_options: Any) -> str:
         """The JSON; options as for a Figure, which has been encoded already."""
-        return self._json
+        return f'{{"data":[{",".join(self._traces)}],"layout":{self._layout}}}'
 
 
 def _encoded(value: Any) -> Any:

@@ -69,8 +69,8 @@ def gap_measures_figure(
         step: snapshot to mark.
         height: pixels.
     """
-    figure = gap_measures_draft(gaps, theme, modalities=modalities, height=height)
-    return marked_figure(figure, gaps, theme, step)
+    draft = gap_measures_draft(gaps, theme, modalities=modalities, height=height)
+    return draft.figure(*([] if step is None else step_marks(gaps, theme, step)))
 
 
 def gap_measures_draft(
@@ -94,10 +94,9 @@ def gap_measures_draft(
     return figure
 
 
-def marked_figure(draft: Draft, gaps: pd.DataFrame, theme: Theme, step: int | None) -> go.Figure:
-    """What ``gap_measures_draft`` drew, which stays as it is, with a ring around one snapshot's values."""
-    marks = [] if step is None else _marks(gaps[gaps["step"] == step], _unit(gaps), theme)
-    return draft.figure(*marks)
+def step_marks(gaps: pd.DataFrame, theme: Theme, step: int) -> list[dict[str, Any]]:
+    """Traces over what ``gap_measures_draft`` drew: a ring around one snapshot's values."""
+    return _marks(gaps[gaps["step"] == step], _unit(gaps), theme)
 
 
 def _unit(gaps: pd.DataFrame) -> str:

@@ -13,6 +13,9 @@ from uwml_core.runlog.snapshots import Snapshot
 
 Floats = NDArray[np.float64]
 
+# Vectors that are placed at once: as many as the processor's cache holds.
+_BLOCK = 256
+
 
 @dataclass(frozen=True, eq=False)
 class Moments:
@@ -48,9 +51,13 @@ class Axes:
 
     def place(self, vectors: NDArray[np.floating]) -> NDArray[np.float32]:
         """Coordinates ``[n, 2]`` of vectors ``[n, dim]``."""
-        # the mean last: to take it from each vector takes six times as long
-        placed = vectors.astype(np.float64) @ self.directions.T - self.directions @ self.mean
-        return placed.astype(np.float32)
+        placed = np.empty((len(vectors), len(self.directions)), np.float32)
+        # the mean last, and block by block: all at once takes ten times as long
+        origin = self.directions @ self.mean
+        for first in range(0, len(vectors), _BLOCK):
+            block = vectors[first : first + _BLOCK].astype(np.float64)
+            placed[first : first + _BLOCK] = block @ self.directions.T - origin
+        return placed
 
 
 def moments(vectors: NDArray[np.floating]) -> Moments:

@@ -16,6 +16,8 @@ from uwml_core.runlog.run import Run
 
 # Shorter than this, a vector has no direction that its float16 digits could tell.
 _SHORTEST = 1e-6
+# Vectors that are squared at once: as many as the processor's cache holds.
+_BLOCK = 256
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -172,9 +174,18 @@ def _unit_vectors(column: pa.Array) -> tuple[NDArray[np.float32], NDArray[np.boo
     vectors = known if usable.all() else np.zeros((len(lengths), dim), np.float32)
     if vectors is not known:
         vectors[usable] = known
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    norms = _norms(vectors)
     with np.errstate(invalid="ignore"):
         usable &= np.isfinite(norms[:, 0]) & (norms[:, 0] > _SHORTEST)
     # with a condition it takes three times as long
     np.divide(vectors, norms, out=vectors, where=True if usable.all() else usable[:, None])
     return vectors, usable
+
+
+def _norms(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Length of each vector, float32 ``[rows, 1]``."""
+    squares = np.empty((len(vectors), 1), np.float32)
+    for first in range(0, len(vectors), _BLOCK):
+        block = vectors[first : first + _BLOCK]
+        np.add.reduce(block * block, axis=1, keepdims=True, out=squares[first : first + _BLOCK])
+    return np.sqrt(squares, out=squares)

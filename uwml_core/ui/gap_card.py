@@ -9,9 +9,8 @@ import streamlit as st
 
 from uwml_core.analysis.gap_intervals import DRAWS
 from uwml_core.analysis.hubness import NEIGHBORS
-from uwml_core.figures.draft import Draft
 from uwml_core.figures.drawing import Encoded
-from uwml_core.figures.gap_measures import gap_measures_draft, marked_figure
+from uwml_core.figures.gap_measures import gap_measures_draft, step_marks
 from uwml_core.figures.theme import Theme
 from uwml_core.i18n import _, language, ngettext
 from uwml_core.runlog.reader import Run
@@ -45,7 +44,7 @@ def gap_card(
     spoken = (modalities, language(), theme.base)
     card(
         _("The gap in the original space"),
-        _figure(measured, spoken, step, _gaps=gaps, _theme=theme),
+        _marked(measured, spoken, step, _gaps=gaps, _theme=theme),
         gaps,
         _("A gap is not in itself a fault: closing it changes recall little."),
         _counts(measured, language(), _gaps=gaps),
@@ -57,7 +56,7 @@ def gap_card(
 
 
 @shared
-def _figure(
+def _marked(
     measured: Hashable,
     spoken: tuple[tuple[str, str], str, str],
     step: int,
@@ -65,15 +64,15 @@ def _figure(
     _gaps: pd.DataFrame,
     _theme: Theme,
 ) -> Encoded:
-    draft = _draft(measured, spoken, _gaps=_gaps, _theme=_theme)
-    return Encoded(marked_figure(draft, _gaps, _theme, step))
+    figure = _figure(measured, spoken, _gaps=_gaps, _theme=_theme)
+    return figure.over(step_marks(_gaps, _theme, step))
 
 
 @shared
-def _draft(
+def _figure(
     measured: Hashable, spoken: tuple[tuple[str, str], str, str], *, _gaps: pd.DataFrame, _theme: Theme
-) -> Draft:
-    return gap_measures_draft(_gaps, _theme, modalities=spoken[0], height=HEIGHT)
+) -> Encoded:
+    return Encoded(gap_measures_draft(_gaps, _theme, modalities=spoken[0], height=HEIGHT).figure())
 
 
 def _formulas() -> dict[str, str]:
