@@ -55,7 +55,7 @@ ui.follow(run, body)
 ui.guide(
     _("Each box is a query with its right answer and the wrong candidates that lie nearest to it."),
     _("The number is the margin: similarity to the right answer minus that to the wrong one."),
-    _("Hardest now comes from the batches. Persistent and memorised come from probes in a pool that stays."),
+    _("Hardest now comes from the batches. Persistent and memorized come from probes in a pool that stays."),
     _("A suspected false negative may be a right answer: give both items one label, or one caption less."),
     _("A suspected wrong pair has never risen above its negatives: look whether picture and caption fit."),
 )

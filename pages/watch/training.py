@@ -59,7 +59,7 @@ def body(run: Run) -> None:
 
 ui.follow(run, body)
 ui.guide(
-    _("Loss should fall while recall on val rises; loss that falls while recall falls means memorising."),
+    _("Loss should fall while recall on val rises; loss that falls while recall falls means memorizing."),
     _("Recall at K: the share of queries with a right answer among the first K, n queries per direction."),
     _("ESS, the effective sample size, says how many pairs carry the weight; near 0, few steer the batch."),
     _("Dashed lines are what the loss would be without learning; marks on the axis are logged events."),

@@ -254,7 +254,7 @@ def test_headline_tells_first_and_last_snapshot() -> None:
     text = map_headline(gaps(snapshot(*far, step=-1), snapshot(*near, step=30)))
     assert text == (
         "Each modality lies nearly in one place (uniformity 0.00 image, 0.00 text): its items are hard to "
-        "tell apart. From before training to epoch 1 pairs went from 2.00 to 0.89 apart and the centres "
+        "tell apart. From before training to epoch 1 pairs went from 2.00 to 0.89 apart and the centers "
         "from 2.00 to 0.89; a straight cut tells 100.0 % of points apart."
     )
 

@@ -61,17 +61,17 @@ def _movement(gaps: pd.DataFrame) -> str:
     last = _numbers(gaps, rows.iloc[-1])
     if len(rows) == 1:
         return _(
-            "In {moment} pairs lie {alignment} apart, the centres of the modalities {centroid}; "
+            "In {moment} pairs lie {alignment} apart, the centers of the modalities {centroid}; "
             "too little data yet to say how they move."
         ).format(**last)
     first = _numbers(gaps, rows.iloc[0])
     told = _(
-        "From {start} to {moment} pairs went from {alignment_then} to {alignment} apart and the centres "
+        "From {start} to {moment} pairs went from {alignment_then} to {alignment} apart and the centers "
         "from {centroid_then} to {centroid}; a straight cut tells {separability} of points apart."
     )
     if not last["separability"]:
         told = _(
-            "From {start} to {moment} pairs went from {alignment_then} to {alignment} apart and the centres "
+            "From {start} to {moment} pairs went from {alignment_then} to {alignment} apart and the centers "
             "from {centroid_then} to {centroid}."
         )
     return told.format(
@@ -83,7 +83,7 @@ def _numbers(gaps: pd.DataFrame, row: pd.Series) -> dict[str, str]:
     mine = gaps[gaps["step"] == row["step"]].set_index("measure")["value"]
     return {
         "moment": epoch_name(int(row["step"]), row["epoch"]),
-        # the root of the mean square: in the unit of the centres' distance
+        # the root of the mean square: in the unit of the centers' distance
         "alignment": fixed(float(row["value"]) ** 0.5, 2),
         "centroid": fixed(float(mine["centroid_distance"]), 2),
         # of few points there is no cut to be tried on others

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--export",
         type=Path,
         metavar="FOLDER",
-        help="write suspected wrong pairs, false negatives and memorised negatives into it, as CSV with a "
+        help="write suspected wrong pairs, false negatives and memorized negatives into it, as CSV with a "
         "column for new labels",
     )
 

@@ -41,7 +41,7 @@ def measure_name(measure: str) -> str:
         KeyError: if there is no such measure.
     """
     names = {
-        "centroid_distance": _("Centre distance"),
+        "centroid_distance": _("Center distance"),
         "rmg": _("Relative gap"),
         "alignment": _("Alignment"),
         "uniformity": _("Uniformity"),

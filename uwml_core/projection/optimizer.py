@@ -72,7 +72,7 @@ def arrange(
         float32 ``[n, 2]``, the same at every call.
 
     Reference:
-        McInnes et al., "UMAP", 2018, by umap-learn's own optimiser.
+        McInnes et al., "UMAP", 2018, by umap-learn's own optimizer.
     """
     random, curve = np.random.RandomState(seed), _curve(min_dist)
     often = graph.data / graph.data.max()

@@ -74,7 +74,7 @@ def _header(source: Source) -> Html:
         tag("button", name, type="button", data_theme_choice=key, aria_pressed=str(key == "auto").lower())
         for key, name in names.items()
     ]
-    themes = tag("div", *choices, role="group", aria_label=_("Colours"), class_="themes")
+    themes = tag("div", *choices, role="group", aria_label=_("Colors"), class_="themes")
     title = tag("h1", source.run.name, dir="auto")
     return tag("header", tag("div", title, themes, class_="top"), facts(source), class_="head")
 

@@ -49,7 +49,7 @@ class SmallCNN(nn.Module):
             pictures: uint8 [B, 3, S, S] or [B, F, 3, S, S]; or float32 [B, W], as ``backbone`` gives it.
 
         Returns:
-            float32 [B, D], not normalised.
+            float32 [B, D], not normalized.
         """
         if pictures.ndim == 5:
             rows, frames = pictures.shape[:2]
@@ -93,7 +93,7 @@ class BagOfNgrams(nn.Module):
                 where each text begins; or float32 [B, W] alone, as ``backbone`` gives it.
 
         Returns:
-            float32 [B, D], not normalised.
+            float32 [B, D], not normalized.
         """
         projected: torch.Tensor = self.project(texts[0] if len(texts) == 1 else self.backbone(*texts))
         return projected
@@ -163,7 +163,7 @@ class TwoTower(nn.Module):
         return self.pictures.project.weight.device
 
     def forward(self, pictures: torch.Tensor, *texts: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Embeddings of both sides, each float32 [B, D], not normalised."""
+        """Embeddings of both sides, each float32 [B, D], not normalized."""
         if self.computes_in is None:
             return self.pictures(pictures), self.texts(*texts)
         with torch.autocast(pictures.device.type, self.computes_in):

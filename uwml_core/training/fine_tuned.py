@@ -58,7 +58,7 @@ class FineTuned(nn.Module):
         """Embed what the backbone takes, or float32 ``[B, W]`` as ``backbone`` gives it.
 
         Returns:
-            ``[B, D]``, not normalised.
+            ``[B, D]``, not normalized.
         """
         ready = len(inputs) == 1 and inputs[0].ndim == 2 and inputs[0].is_floating_point()
         embedded: torch.Tensor = self.head(inputs[0] if ready else self.backbone(*inputs))

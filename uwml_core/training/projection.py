@@ -34,7 +34,7 @@ class FeatureProjection(nn.Module):
             features: float32 [B, size].
 
         Returns:
-            float32 [B, D], not normalised.
+            float32 [B, D], not normalized.
         """
         unit = nn.functional.normalize(features, dim=1)
         embedded: torch.Tensor = self.project(unit) + self.residual(unit)

@@ -78,7 +78,7 @@ def _figure(
 def _formulas() -> dict[str, str]:
     """What is measured, how, and where it comes from."""
     return {
-        _("Centre distance"): _("‖x̄ − ȳ‖, 0 to 2 (Liang et al., NeurIPS 2022)"),
+        _("Center distance"): _("‖x̄ − ȳ‖, 0 to 2 (Liang et al., NeurIPS 2022)"),
         _("Relative gap"): _(
             "RMG = mean distance of the pairs / (that + mean distance within the modalities), "
             "distance (1 − cosine) / 2; 0 aligned, 0.5 no gap beyond chance (Schrodi et al., ICLR 2025)"

@@ -69,7 +69,7 @@ def question_choice() -> str:
         "persistent": _("Persistent"),
         "false-negatives": _("Suspected false negatives"),
         "wrong-pairs": _("Suspected wrong pairs"),
-        "memorised": _("Memorised"),
+        "memorised": _("Memorized"),
     }
     options = list(QUESTIONS)
     adopt(_TAB, options, options[0])

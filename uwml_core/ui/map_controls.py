@@ -71,7 +71,7 @@ def map_controls(snapshot: Snapshot) -> MapView:
             "modality": _("Modality"), "group": _("Group"), "margin": _("Margin"), "rank": _("Rank"),
             "weight": _("Weight"), "phase": _("Phase"), "kept": _("Distortion"),
         }  # fmt: skip
-        color_by = choice(_("Colour by"), "color", COLOR_BY, "modality", names.__getitem__)
+        color_by = choice(_("Color by"), "color", COLOR_BY, "modality", names.__getitem__)
     with right:
         split = choice(_("Points of"), "points", ["all", *splits], "all", _split_name)
     return MapView(color_by=color_by, split=None if split == "all" else split)

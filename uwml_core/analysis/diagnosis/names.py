@@ -86,7 +86,7 @@ def _of_numbers() -> dict[str, str]:
         "least_similarity": _("Least similarity to the snapshot before"),
         "lopsidedness": _("Lopsidedness"),
         "lost_share": _("Share without push"),
-        "memorised_share": _("Share memorised"),
+        "memorised_share": _("Share memorized"),
         "other_similarity": _("The other modality's similarity"),
         "queue_age_epochs": _("Age of the queue"),
         "recall_fall": _("Fall of recall"),

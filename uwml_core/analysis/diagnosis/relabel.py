@@ -1,4 +1,4 @@
-"""What to look at and label anew: suspected wrong pairs, false negatives and memorised negatives."""
+"""What to look at and label anew: suspected wrong pairs, false negatives and memorized negatives."""
 
 from __future__ import annotations
 

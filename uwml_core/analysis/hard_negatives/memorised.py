@@ -140,7 +140,7 @@ def memorised_headline(found: pd.DataFrame, falls: list[RecallFall]) -> str:
             )
             for fall in known
         ]
-        return _("Nothing points to memorising: R@1 on val does not fall, {parts}.").format(
+        return _("Nothing points to memorizing: R@1 on val does not fall, {parts}.").format(
             parts=listed(parts)
         )
     parts = [

@@ -101,7 +101,7 @@ _ILL: Mapping[str, SickKind] = {
         expects=("collapse",),
     ),
     "not-normalised": SickKind(
-        title="a loop of one's own whose features are not normalised",
+        title="a loop of one's own whose features are not normalized",
         preset="infonce",
         parts=(parts.not_normalised,),
         expects=("not_normalised",),

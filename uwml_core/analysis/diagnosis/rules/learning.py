@@ -132,7 +132,7 @@ def check_stuck(frames: Frames) -> list[Finding]:
                 begun=fixed(begun.value, 2), n=f"{last.n:,}",
             ),
             cause=_(
-                "First steps that were far too large: the features before normalisation have grown so long "
+                "First steps that were far too large: the features before normalization have grown so long "
                 "that a step turns them no more."
             ),
             advice=_(

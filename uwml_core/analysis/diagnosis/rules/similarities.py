@@ -33,11 +33,11 @@ def check_norms(frames: Frames) -> list[Finding]:
             severity="serious",
             confidence=1.0,
             title=_(
-                "The features are not normalised: similarities reach {largest} in absolute value, {share} "
+                "The features are not normalized: similarities reach {largest} in absolute value, {share} "
                 "of {n} pairs lie beyond 1."
             ).format(largest=fixed(number.value, 2), share=percent(share), n=f"{len(pairs):,}"),
             cause=_("The division of each embedding by its length is missing, or goes along the wrong axis."),
-            advice=_("Normalise both sides along the embedding axis before the similarities."),
+            advice=_("Normalize both sides along the embedding axis before the similarities."),
             numbers=(number, Measured(name="beyond_share", value=share, unit="1", n=len(pairs))),
             evidence=Evidence(
                 frame=by_step.tail(200).reset_index(drop=True), x="step", y=("largest",), unit="cosine",
@@ -88,7 +88,7 @@ def check_ties(frames: Frames) -> list[Finding]:
 
 NOT_NORMALISED = Rule(
     name="not_normalised",
-    title=mark("Features that are not normalised"),
+    title=mark("Features that are not normalized"),
     tables=("pairs",),
     needs=("pairs.positive_similarity",),
     check=check_norms,
