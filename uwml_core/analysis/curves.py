@@ -9,7 +9,9 @@ import pandas as pd
 
 from uwml_core.weighting import UWMLConfig, difficulty_weight, stage_steepness
 
-MARGIN_GRID = np.round(np.linspace(-1.0, 1.0, 401), 3)
+# All that a difference of two cosines can be; curves that stand beside each other are drawn less far.
+MARGIN_GRID = np.round(np.linspace(-2.0, 2.0, 801), 3)
+_NEAR_GRID = MARGIN_GRID[np.abs(MARGIN_GRID) <= 1.0]
 
 
 def steepness_at(progress: np.ndarray, config: UWMLConfig) -> np.ndarray:
@@ -106,6 +108,6 @@ def curves_by_epoch(
     """
     at = np.unique(np.linspace(0, max(len(epochs) - 1, 0), min(len(epochs), max_curves)).round().astype(int))
     chosen = epochs.iloc[at] if len(epochs) else epochs
-    frame = curve_frame(config, chosen["progress"].to_list(), scale=scale)
-    frame.insert(0, "epoch", np.repeat(chosen["epoch"].to_numpy(dtype=np.int64), len(MARGIN_GRID)))
+    frame = curve_frame(config, chosen["progress"].to_list(), _NEAR_GRID, scale)
+    frame.insert(0, "epoch", np.repeat(chosen["epoch"].to_numpy(dtype=np.int64), len(_NEAR_GRID)))
     return frame

@@ -141,13 +141,13 @@ def _add_margins(
         figure.add_trace(_outline(bins, direction, color))
         # Named on its outer flank, where the other direction and the top of the curve are not.
         is_left = direction == min(means, key=means.__getitem__)
-        _name_margins(figure, inside, direction, color, is_left=is_left, span=span)
+        _name_margins(figure, inside, direction, theme, color, is_left=is_left, span=span)
         tops.append(float(bins.anchors.max()))
     return max(tops)
 
 
 def _name_margins(
-    figure: Draft, inside: _Bins, direction: str, color: str, *, is_left: bool, span: Span
+    figure: Draft, inside: _Bins, direction: str, theme: Theme, color: str, *, is_left: bool, span: Span
 ) -> None:
     count = inside.of(direction).anchors
     # Low on the left, below the floor of the curve; on the right the curve has come down by half height.
@@ -167,6 +167,8 @@ def _name_margins(
         xshift=-6 if to_left else 6,
         showarrow=False,
         font={"color": color, "size": 12},
+        # the curve may pass there
+        bgcolor=fade(theme.surface, 0.7),
     )
 
 
