@@ -92,11 +92,11 @@ def export(confusions: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
 def order_label(order: str) -> str:
     """What an order is called on the screen."""
     labels = {
-        "margin": _("lowest margin first"),
-        "often": _("most often first"),
-        "newest": _("newest first"),
-        "weight": _("highest weight first"),
-        "likeness": _("most alike first"),
-        "growth": _("largest growth first"),
+        "margin": _("Lowest margin first"),
+        "often": _("Most often first"),
+        "newest": _("Newest first"),
+        "weight": _("Highest weight first"),
+        "likeness": _("Most alike first"),
+        "growth": _("Largest growth first"),
     }
     return labels[order]

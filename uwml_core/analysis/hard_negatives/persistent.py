@@ -59,37 +59,41 @@ def persistent(neighbors: pd.DataFrame) -> pd.DataFrame:
     steps = np.sort(nearest["step"].unique())
     if len(steps) < FEWEST_SNAPSHOTS:
         return pd.DataFrame(columns=list(COLUMNS))
-    kept = _last_streak(nearest, steps)
-    grouped = kept.groupby(["direction", "item_id"], sort=False)
-    found = grouped.first().reset_index()
-    found["n"] = grouped.size().to_numpy()
-    found["first_epoch"] = grouped["epoch"].min().to_numpy()
-    found["last_epoch"] = grouped["epoch"].max().to_numpy()
-    found["snapshots"] = len(steps)
-    found = found[found["n"] >= FEWEST_SNAPSHOTS]
+    first, last = _last_streaks(nearest, steps)
+    long = last - first + 1 >= FEWEST_SNAPSHOTS
+    first, last = first[long], last[long]
+    epoch = nearest["epoch"].to_numpy()
+    found = nearest.iloc[last].assign(
+        n=last - first + 1, snapshots=len(steps), first_epoch=epoch[first], last_epoch=epoch[last]
+    )
     found = found.sort_values(["n", "margin", "direction", "item_id"], ascending=[False, True, True, True])
     tidy: pd.DataFrame = found[list(COLUMNS)].reset_index(drop=True)
     return tidy
 
 
-def _last_streak(nearest: pd.DataFrame, steps: np.ndarray) -> pd.DataFrame:
-    """Rows from the newest snapshot back to the first other candidate or missing snapshot, newest first."""
-    rows = nearest.iloc[::-1]
-    keys = [rows["direction"], rows["item_id"]]
-    newest = rows.groupby(keys, sort=False)["negative_item_id"].transform("first")
-    age = len(steps) - 1 - np.searchsorted(steps, rows["step"])
-    unbroken = age == rows.groupby(keys, sort=False).cumcount()
-    held = (rows["negative_item_id"] == newest) & unbroken
-    held_rows: pd.DataFrame = rows[held.groupby(keys, sort=False).cummin().astype(bool)]
-    return held_rows
+def _last_streaks(nearest: pd.DataFrame, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of each probe the first and last row in which its newest candidate is there without a break.
+
+    A probe that the newest snapshot does not have gets a first row behind its last.
+    """
+    item, direction = nearest["item_id"].to_numpy(), nearest["direction"].to_numpy()
+    starts = np.flatnonzero(np.append(True, (item[1:] != item[:-1]) | (direction[1:] != direction[:-1])))
+    ends = np.append(starts[1:], len(item))
+    count = ends - starts
+    place = np.arange(len(item))
+    candidate = nearest["negative_item_id"].to_numpy()
+    age = len(steps) - 1 - np.searchsorted(steps, nearest["step"].to_numpy())
+    held = (candidate == np.repeat(candidate[ends - 1], count)) & (age == np.repeat(ends, count) - 1 - place)
+    broken = np.maximum.reduceat(np.where(held, -1, place), starts)
+    return np.maximum(broken + 1, starts), ends - 1
 
 
 def persistent_note(rows: pd.DataFrame) -> str:
     """What the persistent ones were looked for in."""
     n = int(rows["step"].nunique())
     return ngettext(
-        "from {n} snapshot of the probes, the nearest of a fixed pool",
-        "from {n} snapshots of the probes, the nearest of a fixed pool",
+        "From {n} snapshot of the probes, the nearest of a fixed pool",
+        "From {n} snapshots of the probes, the nearest of a fixed pool",
         n,
     ).format(n=n)
 

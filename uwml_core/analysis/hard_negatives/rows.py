@@ -57,7 +57,7 @@ def rows_of_epoch(
     of_epoch = within if until or epoch is None else within[within["epoch"] == epoch]
     newest = of_epoch.iloc[-newest_steps(of_epoch, most) :]
     selection = select_steps(newest, None, max_rows=most)
-    note = _("the newest {chosen} of {total} steps").format(
+    note = _("The newest {chosen} of {total} steps").format(
         chosen=f"{len(newest):,}", total=f"{len(of_epoch):,}"
     )
     return PairRows(filter=selection.filter, note=note, span=selection.span)
@@ -121,7 +121,7 @@ def rows_of_history(steps: pd.DataFrame, item_id: int) -> PairRows:
     """
     if pair_rows(steps) <= MOST_READ:
         return PairRows(filter=rows_of_item(item_id))
-    note = _("its batches: the newest {chosen} of {total} steps").format(
+    note = _("Its batches: the newest {chosen} of {total} steps").format(
         chosen=f"{newest_steps(steps, MOST_READ):,}", total=f"{len(steps):,}"
     )
     return replace(_of_items(steps, [item_id]), note=note)
