@@ -151,7 +151,7 @@ def test_rows_of_an_epoch_are_pushed_down(run, epoch: int | None, until_: bool, 
 def test_too_many_rows_become_a_sample_that_says_so(run) -> None:
     wanted = rows_of_epoch(run.frame("steps"), None, until=True, most=200)
     assert run.table("pairs", filter=wanted.filter).num_rows <= 200
-    assert "random sample of" in wanted.note
+    assert "A random sample of" in wanted.note
 
 
 def neighbors(rows: list[tuple], splits: str = "train") -> pd.DataFrame:

@@ -20,7 +20,7 @@ def chosen(selection, n):
 def test_all_steps_of_an_epoch_when_they_fit():
     selection = select_steps(steps(100), 1)
     assert selection.steps.tolist() == list(range(50, 100))
-    assert (selection.rows, selection.sampled, selection.note) == (1000, False, "all 50 steps")
+    assert (selection.rows, selection.sampled, selection.note) == (1000, False, "All 50 steps")
     assert chosen(selection, 100) == list(range(50, 100))
 
 
@@ -28,7 +28,7 @@ def test_a_sample_is_the_same_every_time_and_says_so():
     selection = select_steps(steps(100), None, max_rows=200)
     assert len(selection.steps) == 10
     assert selection.rows == 200
-    assert selection.note == "a random sample of 10 of 100 steps, the same at every visit"
+    assert selection.note == "A random sample of 10 of 100 steps, the same at every visit"
     assert chosen(selection, 100) == selection.steps.tolist()
     assert selection.steps.tolist() == select_steps(steps(100), None, max_rows=200).steps.tolist()
     assert selection.steps.tolist() != select_steps(steps(100), None, max_rows=200, seed=1).steps.tolist()
@@ -46,7 +46,7 @@ def test_one_step_is_taken_even_if_it_is_too_large():
 
 def test_no_step_selects_no_row():
     for selection in (select_steps(steps(0), None), select_steps(steps(10), 7)):
-        assert selection.note == "all 0 steps"
+        assert selection.note == "All 0 steps"
         assert chosen(selection, 10) == []
 
 
@@ -70,7 +70,7 @@ def test_too_many_rows_to_draw_from_are_pooled():
         True,
         False,
     )
-    assert selection.note.startswith("approximate, from histograms of all 100 steps pooled by epoch")
+    assert selection.note.startswith("Approximate, from histograms of all 100 steps pooled by epoch")
     assert not select_steps(steps(100), None, max_rows=200, most_read=2000).pooled
     # one epoch of them is not too many
     assert not select_steps(steps(100), 1, max_rows=200, most_read=1999).pooled

@@ -202,7 +202,7 @@ def test_ghost_appears_once_the_curve_differs(opened: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("epoch", "steps"), [("latest", "all 20 steps"), ("0", "all 20 steps"), ("all", "all 60 steps")]
+    ("epoch", "steps"), [("latest", "All 20 steps"), ("0", "All 20 steps"), ("all", "All 60 steps")]
 )
 def test_epoch_chooses_the_pairs(opened: Any, epoch: str, steps: str) -> None:
     opened.app.selectbox(key="epoch").set_value(epoch).run()

@@ -49,13 +49,13 @@ class StepSelection:
         """How many steps are looked at, and whether they are a sample or pooled."""
         if self.pooled:
             text = _(
-                "approximate, from histograms of all {total} steps pooled by epoch: weights are relative to "
+                "Approximate, from histograms of all {total} steps pooled by epoch: weights are relative to "
                 "an epoch's instead of a step's; one epoch is looked at step by step"
             )
         elif self.sampled:
-            text = _("a random sample of {chosen} of {total} steps, the same at every visit")
+            text = _("A random sample of {chosen} of {total} steps, the same at every visit")
         else:
-            text = ngettext("all of {total} step", "all {total} steps", self.total_steps)
+            text = ngettext("All of {total} step", "All {total} steps", self.total_steps)
         return text.format(chosen=f"{len(self.steps):,}", total=f"{self.total_steps:,}")
 
     @property

@@ -146,7 +146,7 @@ def _wrong_pairs(run: Run, epoch: int | None) -> Findings:
             question="wrong-pairs",
             headline=wrong_pairs.statistics_headline(statistics),
             confusions=wrong_pairs.with_statistics(newest, statistics),
-            note=_("from statistics of the items in windows of ten epochs; candidates of the newest epoch"),
+            note=_("From statistics of the items in windows of ten epochs; candidates of the newest epoch"),
             epoch=epoch,
         )
     frame, note = read.confusions(run, epoch, until=True)

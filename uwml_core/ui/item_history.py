@@ -94,7 +94,7 @@ def candidates_card(run: Run, found: pd.DataFrame, items: pd.DataFrame, directio
         clips = "video" in run.modalities
         st.html(rows_html(lines, item_links(), least=MOST_PLACES, words=answers == "text", clips=clips))
         shown = _("{shown} of {total} epochs, evenly spread").format(shown=len(at), total=len(epochs))
-        notes(_("margin below each picture"), shown if len(at) < len(epochs) else "")
+        notes(_("Margin below each picture"), shown if len(at) < len(epochs) else "")
 
 
 def _lines(rows: pd.DataFrame, items: pd.DataFrame) -> list[tuple[str, list[Tile]]]:

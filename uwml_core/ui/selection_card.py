@@ -91,7 +91,7 @@ def selection_card(run: Run, snapshot: Snapshot, points: pd.DataFrame, selected:
         _pictures(run, told)
         st.dataframe(_table(told.head(_MOST_ROWS)), height=210, hide_index=True, key="selected-rows")
         if len(told) > _MOST_ROWS:
-            text = _("the first {n} of {total} points; the CSV has all")
+            text = _("The first {n} of {total} points; the CSV has all")
             note(text.format(n=f"{_MOST_ROWS:,}", total=f"{len(told):,}"))
 
 
