@@ -41,7 +41,7 @@ def body(run: Run) -> None:
     top, zoom = st.container(), ui.step_zoom(run, ui.balance_steps(run))
     left, right = st.columns([5, 3], gap="small")
     with right, st.container(border=True, key="card-controls"):
-        before, after = ui.balance_controls(ui.loss_in_use(run), run.run_id)
+        before, after = ui.balance_controls(ui.loss_in_use(run), run.run_id, directions)
         ui.train_with_these(run, before, after)
 
     balance = ui.balance(run, before, after, zoom)

@@ -297,6 +297,7 @@ def test_video_run_names_its_own_directions(open_page: Callable[..., Any], tmp_p
     opened = open_page(MODAL_BALANCE, tmp_path)
     assert not opened.failures
     assert "t2v lags v2t" in headline(opened)
+    assert opened.app.slider(key="direction_fixed").label == "Fixed weight of v2t"
     assert "i2t" not in opened.text
 
 

@@ -32,8 +32,13 @@ _STEPS = {
 _SCALED_CENTER = 10.0
 
 
-def control_name(parameter: str) -> str:
-    """What a parameter is called beside its control."""
+def control_name(parameter: str, first: str = "") -> str:
+    """What a parameter is called beside its control.
+
+    Args:
+        parameter: its name.
+        first: the run's first direction, whose weight ``direction_fixed`` is.
+    """
     names = {
         "curve": _("Curve"),
         "normalization": _("Normalization"),
@@ -44,7 +49,7 @@ def control_name(parameter: str) -> str:
         "hard_floor": _("Hard floor"),
         "max_weight": _("Max weight"),
         "direction_mode": _("Direction weights"),
-        "direction_fixed": _("Fixed weight of the first direction"),
+        "direction_fixed": _("Fixed weight of {direction}").format(direction=first),
         "window": _("Window, steps"),
         "update_every": _("Update interval, steps"),
         "smoothing": _("Smoothing"),

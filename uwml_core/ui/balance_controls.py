@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
+
 from uwml_core.i18n import _
 from uwml_core.ui.parameter_controls import Controls, Preset, parameter_controls
 from uwml_core.weighting import UWMLConfig
@@ -35,15 +38,19 @@ BALANCE_CONTROLS = Controls(
 )
 
 
-def balance_controls(logged: UWMLConfig | None, run_id: str) -> tuple[UWMLConfig, UWMLConfig]:
+def balance_controls(
+    logged: UWMLConfig | None, run_id: str, directions: Sequence[str]
+) -> tuple[UWMLConfig, UWMLConfig]:
     """Draw presets and controls of the direction controller.
 
     Args:
         logged: configuration of the run, None for a loss that is not ours: it has no controller.
         run_id: the controls start over when another run is chosen.
+        directions: names of its two directions.
 
     Returns:
         The configuration in use, which a reset goes back to, and the one with the controls' values.
     """
     in_use = logged or UWMLConfig(direction_mode="off")
-    return in_use, parameter_controls(BALANCE_CONTROLS, in_use, run_id)
+    controls = dataclasses.replace(BALANCE_CONTROLS, first=directions[0])
+    return in_use, parameter_controls(controls, in_use, run_id)

@@ -39,12 +39,14 @@ class Controls:
         presets: gives the presets in the visitor's language.
         acts: whether a slider's parameter changes anything, given the values of the choices; a slider
             that does not is greyed out.
+        first: the run's first direction.
     """
 
     choices: tuple[str, ...]
     sliders: tuple[str, ...]
     presets: Callable[[], tuple[Preset, ...]]
     acts: Callable[[str, UWMLConfig], bool] = _acts_always
+    first: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -68,10 +70,13 @@ def parameter_controls(controls: Controls, in_use: UWMLConfig, run_id: str) -> U
     values: Mapping[str, Any] = {}
     for column, name in zip(st.columns(len(controls.choices), gap="small"), controls.choices, strict=True):
         with column:
-            values = {**values, name: _name_control(name, in_use)}
+            values = {**values, name: _name_control(control_name(name), name, in_use)}
     chosen = _with_choices(in_use, values)
     numbers = {
-        name: _slider(name, in_use, disabled=not controls.acts(name, chosen)) for name in controls.sliders
+        name: _slider(
+            control_name(name, controls.first), name, in_use, disabled=not controls.acts(name, chosen)
+        )
+        for name in controls.sliders
     }
     return dataclasses.replace(chosen, **_within_cosines(chosen.margin_scale, numbers))
 
@@ -123,13 +128,13 @@ def _number(name: str, config: UWMLConfig) -> Any:
     return int(value) if is_whole(name) else float(value)
 
 
-def _slider(name: str, in_use: UWMLConfig, *, disabled: bool) -> Any:
+def _slider(title: str, name: str, in_use: UWMLConfig, *, disabled: bool) -> Any:
     was = _number(name, in_use)
     low, high, step = slider_range(name, was, scaled=in_use.margin_scale != "none")
     with st.container(gap=None, key=f"control-{name}"):
         label = st.empty()
         value = st.slider(
-            control_name(name),
+            title,
             low,
             high,
             was,
@@ -139,30 +144,30 @@ def _slider(name: str, in_use: UWMLConfig, *, disabled: bool) -> Any:
             disabled=disabled,
             label_visibility="collapsed",
         )
-        label.html(_label(name, f"{was:g}", f"{value:g}"))
+        label.html(_label(title, name, f"{was:g}", f"{value:g}"))
     return value
 
 
-def _name_control(name: str, in_use: UWMLConfig) -> str:
+def _name_control(title: str, name: str, in_use: UWMLConfig) -> str:
     was, options = str(getattr(in_use, name)), PARAMETERS[name].choices
     with st.container(gap=None, key=f"control-{name}"):
         label = st.empty()
         index = options.index(was)
         value = st.selectbox(
-            control_name(name),
+            title,
             options,
             index,
             key=name,
             bind="query-params",
             label_visibility="collapsed",
         )
-        label.html(_label(name, was, value, shown=""))
+        label.html(_label(title, name, was, value, shown=""))
     return str(value)
 
 
-def _label(name: str, was: str, value: str, shown: str | None = None) -> str:
+def _label(title: str, name: str, was: str, value: str, shown: str | None = None) -> str:
     meaning = html.escape(translate(PARAMETERS[name].meaning))
-    text = f'<span class="uw-muted" title="{meaning}">{html.escape(control_name(name))}</span>'
+    text = f'<span class="uw-muted" title="{meaning}">{html.escape(title)}</span>'
     changed = "" if was == value else element("b", _("was {value}").format(value=was), "")
     return (
         f'<p class="uw-control">{text}{changed}{element("span", value if shown is None else shown, "")}</p>'
