@@ -50,7 +50,7 @@ def body(run: Run) -> None:
     with left:
         lines = balance.lines
         figure = figures.balance_figure(
-            lines.frame, balance.updates, theme, directions=directions, height=430,
+            lines.frame, balance.updates, theme, directions=directions, height=460,
             bands=ui.kept(run, "bands", phase_bands, ui.balance_steps(run)), since=lag_mark(lag),
             pinned=ui.step_notes(run), within=zoom.within,
         )  # fmt: skip
@@ -61,7 +61,7 @@ def body(run: Run) -> None:
             ui.controller_validity(run).reason,
         )
         title = _("Gaps and direction weights")
-        ui.card(title, figure, lines.frame, *notes, key="balance", height=430, zoom=zoom)
+        ui.card(title, figure, lines.frame, *notes, key="balance", height=460, zoom=zoom)
 
     details(run, balance, after, zoom)
 

@@ -59,12 +59,12 @@ def body(run: Run) -> None:
         progress = [ui.progress_of(ui.kept(run, "epochs", margins.epoch_progress, steps), epoch)]
         now, new = (curves.curve_frame(config, progress, scale=scale) for config in (before, after))
         figure = weight_curve.weight_curve_figure(
-            shown, now, new, bands.bands_frame(), theme, directions=directions, height=430,
+            shown, now, new, bands.bands_frame(), theme, directions=directions, height=460,
             center=curves.center_margin(after, scale),
         )  # fmt: skip
         notes = (_("Open-loop preview: other weights would have led to other margins."), selection.note)
         notes += (ui.kept(run, ("validity", epoch), ui.weights_validity, run, selection).reason,)
-        ui.card(_("Weight of a pair over its margin"), figure, shown, *notes, key="curve", height=430)
+        ui.card(_("Weight of a pair over its margin"), figure, shown, *notes, key="curve", height=460)
 
     details(run, result, after, scale)
 

@@ -87,3 +87,15 @@ def test_click_on_a_row_chooses_the_run_in_picker_and_address(tmp_path: Path) ->
         seen.page.wait_for_url("**run=b*")
         seen.page.get_by_text("Chosen run: b").wait_for()
         assert not seen.errors
+
+
+def test_cards_side_by_side_end_on_one_line(tmp_path: Path) -> None:
+    make_run(tmp_path, run_id="demo", steps=12, epochs=2)
+    bottoms = """names => names.map(name =>
+      Math.round(document.querySelector(`.st-key-card-${name}`).getBoundingClientRect().bottom))"""
+    with served(tmp_path) as url, visit() as seen:
+        seen.open(f"{url}/weight_curve", charts=4)
+        for row in (["curve", "controls"], ["what-if", "bands"], ["weights", "epochs", "recipes"]):
+            for name in row:
+                seen.page.locator(f".st-key-card-{name}").wait_for()
+            assert len(set(seen.page.evaluate(bottoms, row))) == 1, row
