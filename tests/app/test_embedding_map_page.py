@@ -359,6 +359,15 @@ def test_item_of_the_address_is_shown_with_its_neighbors(open_page: Callable[...
     assert "Click a point" in page.text
 
 
+def test_search_looks_among_the_items_that_are_shown(opened: Any) -> None:
+    opened.app.selectbox(key="points").set_value("val")
+    opened.app.text_input(key="find").set_value("thing").run()
+    assert not opened.failures
+    assert "12 of 12 items match" in opened.text
+    rings = over(opened)["traces"][0]
+    assert (rings["name"], len(numbers(rings["x"]))) == ("highlighted", 24)
+
+
 @pytest.mark.parametrize("item", ["999", "-1", "x", "٣", "1e3", "99999999999999"])
 def test_item_that_is_none_breaks_nothing(open_page: Callable[..., Any], logs: Path, item: str) -> None:
     page = open_page(MAP, logs, run="a", item=item)

@@ -20,8 +20,9 @@ def items_saying(items: pd.DataFrame | None, text: str) -> NDArray[np.int64]:
     wanted = text.strip().casefold()
     if items is None or not wanted:
         return np.empty(0, np.int64)
-    said = [
+    keys, said = items["item_key"].to_numpy(object), items["captions"].to_numpy(object)
+    found = [
         any(wanted in str(part).casefold() for part in (key, *(() if captions is None else captions)))
-        for key, captions in zip(items["item_key"], items["captions"], strict=True)
+        for key, captions in zip(keys, said, strict=True)
     ]
-    return np.unique(items.loc[said, "item_id"].to_numpy(np.int64))
+    return np.unique(items.loc[found, "item_id"].to_numpy(np.int64))

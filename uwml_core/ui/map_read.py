@@ -10,14 +10,11 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import streamlit as st
-from numpy.typing import NDArray
 
 from uwml_core.analysis.gap_measures import gap_measures as measures_of
 from uwml_core.analysis.gap_measures import merge_gaps
-from uwml_core.analysis.hard_negatives.rows import rows_of_items
 from uwml_core.analysis.map_headline import map_headline
 from uwml_core.analysis.map_points import map_range
 from uwml_core.analysis.map_statements import snapshot_statements
@@ -40,7 +37,6 @@ from uwml_core.ui.text import escape_markdown, note
 MOST_SNAPSHOTS, LEAST_SNAPSHOTS, MOST_POINTS = 6, 3, 100_000
 # Comparing all points of a snapshot with all, and measuring the gap, takes a tenth of a second up to here.
 AT_ONCE_POINTS = 5_000
-_TEXTS = ("item_id", "item_key", "group", "captions")
 # For the measures of the gap at the first visit; two of them tell from where to where.
 AT_ONCE_S, AT_LEAST = 0.2, 2
 
@@ -153,16 +149,6 @@ def _statements(run: Run, shown: Snapshot) -> list[str]:
     return snapshot_statements(shown, before, shown.named(run.modalities))
 
 
-def texts_of(run: Run) -> pd.DataFrame | None:
-    """Items of the run's data set, without pictures, which are ten times as many bytes."""
-    return _texts(str(run.path), run.info.get("data_fingerprint"), run.has("items"), _run=run)
-
-
-def texts_of_some(run: Run, item_ids: NDArray[np.int64]) -> pd.DataFrame | None:
-    """The same of some items: of very many it takes a fifth of the time."""
-    return run.items(columns=_TEXTS, filter=rows_of_items(item_ids))
-
-
 def pca_layout(run: Run, steps: Sequence[int]) -> tuple[Places, int, int]:
     """Layout along common principal components, of how many and of how many snapshots these are.
 
@@ -227,11 +213,6 @@ def _done(path: str) -> set[Hashable]:
 @shared
 def _snapshot(path: str, version: str, step: int, *, _run: Run) -> Snapshot | None:
     return read_snapshot(_run, step)
-
-
-@shared
-def _texts(path: str, fingerprint: Any, there: bool, *, _run: Run) -> pd.DataFrame | None:
-    return _run.items(columns=_TEXTS)
 
 
 @shared

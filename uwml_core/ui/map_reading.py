@@ -30,7 +30,7 @@ from uwml_core.ui.layout_choice import MapLayout
 from uwml_core.ui.map_card import OVERLAY
 from uwml_core.ui.map_controls import ColoredPoints, MapView
 from uwml_core.ui.map_overlay import map_overlay
-from uwml_core.ui.map_read import texts_of
+from uwml_core.ui.map_texts import texts_of
 from uwml_core.ui.map_told import item_told, pair_strengths, phases_of
 from uwml_core.ui.point_card import choose_item, chosen_item, point_card
 from uwml_core.ui.selection_card import choose_area, selected_points, selection_card
@@ -131,8 +131,8 @@ def _search(run: Run, of_points: pd.Series) -> NDArray[np.int64]:
     if not text:
         return np.empty(0, np.int64)
     on_map = np.unique(of_points.to_numpy(np.int64))
-    items = texts_of(run)
-    found = np.intersect1d(items_saying(items, text), on_map)
+    items = texts_of(run, on_map)
+    found = items_saying(items, text)
     text = ngettext("{n} of {total} item matches", "{n} of {total} items match", len(on_map))
     note(text.format(n=f"{len(found):,}", total=f"{len(on_map):,}"))
     if len(found):

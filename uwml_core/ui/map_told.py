@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from uwml_core.analysis.hard_negatives.rows import rows_of_epoch
 from uwml_core.analysis.map_measures import WEIGHT_COLUMNS, item_weights
-from uwml_core.analysis.map_points import describe_items, places_of
 from uwml_core.analysis.map_points import map_points as points_of
+from uwml_core.analysis.map_points import places_of
 from uwml_core.analysis.map_selection import with_strength
 from uwml_core.analysis.neighbors_across import neighbors_across
 from uwml_core.analysis.pair_strength import pair_strength
@@ -23,7 +23,8 @@ from uwml_core.analysis.training import phase_bands
 from uwml_core.i18n import _
 from uwml_core.runlog.reader import Run
 from uwml_core.ui.later import later
-from uwml_core.ui.map_read import AT_ONCE_POINTS, snapshot, snapshots_version, texts_of_some
+from uwml_core.ui.map_read import AT_ONCE_POINTS, snapshot, snapshots_version
+from uwml_core.ui.map_texts import captions_of
 from uwml_core.ui.read import steps
 from uwml_core.ui.shared import shared
 
@@ -136,17 +137,8 @@ def _points(
 ) -> pd.DataFrame:
     shot = snapshot(_run, step)
     unknown = pd.DataFrame({"margin": np.nan, "rank": np.nan}, index=range(len(shot.item_ids)))
-    items = np.unique(shot.item_ids)
-    known = (_run.info.get("data_fingerprint"), _run.has("items"), blake2b(items.tobytes()).digest())
-    told = _described(path, known, _run=_run, _items=items)
+    told = captions_of(_run, np.unique(shot.item_ids))
     return points_of(shot, _places, unknown if _strength is None else _strength, told)
-
-
-@shared
-def _described(path: str, known: Hashable, *, _run: Run, _items: NDArray[np.int64]) -> pd.DataFrame | None:
-    # the snapshots of a run are mostly of the same items
-    told = texts_of_some(_run, _items)
-    return None if told is None else describe_items(_items, told)
 
 
 @shared
