@@ -138,8 +138,9 @@ def test_weight_is_the_mean_over_the_rows_that_have_one() -> None:
             "step": [0, 1, 2, 3, 4],
         }
     )
-    weights = item_weights(pairs)
+    weights = item_weights(pairs, np.arange(4))
     assert weights.to_numpy().tolist() == [[1, "i2t", 0.75, 2], [1, "t2i", 2.0, 1]]
+    assert item_weights(pairs, np.array([2, 3])).empty
     frame = pd.DataFrame({"item_id": [1, 1, 2], "modality": ["image", "text", "image"]})
     told = with_weights(frame, weights, NAMES, ("i2t", "t2i"))["weight"].tolist()
     assert told[:2] == [0.75, 2.0]

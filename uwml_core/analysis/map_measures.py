@@ -6,20 +6,23 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 WEIGHT_COLUMNS = ("item_id", "direction", "weight")
 
 
-def item_weights(pairs: pa.Table) -> pd.DataFrame:
-    """Mean weight of each item in each direction.
+def item_weights(pairs: pa.Table, item_ids: NDArray[np.int64]) -> pd.DataFrame:
+    """Mean weight of items in each direction.
 
     Args:
         pairs: ``WEIGHT_COLUMNS`` of the table ``pairs``; rows without a finite weight are left out.
+        item_ids: the items; those without a row are left out.
 
     Returns:
         Frame ``[item_id, direction, weight, n]``, by item and direction; n counts the rows.
     """
-    known = pairs.select(list(WEIGHT_COLUMNS)).filter(pc.is_finite(pairs["weight"]))
+    asked = pc.is_in(pairs["item_id"], pa.array(item_ids, pairs["item_id"].type))
+    known = pairs.select(list(WEIGHT_COLUMNS)).filter(pc.and_(asked, pc.is_finite(pairs["weight"])))
     texts = known.set_column(1, "direction", known["direction"].cast(pa.string()))
     grouped = texts.group_by(["item_id", "direction"]).aggregate([("weight", "mean"), ("weight", "count")])
     frame: pd.DataFrame = grouped.to_pandas().rename(columns={"weight_mean": "weight", "weight_count": "n"})

@@ -22,10 +22,11 @@ from uwml_core.analysis.projection_quality import ProjectionQuality, point_quali
 from uwml_core.analysis.training import phase_bands
 from uwml_core.i18n import _
 from uwml_core.runlog.reader import Run
+from uwml_core.ui.kept import kept_of, table_version
 from uwml_core.ui.later import later
 from uwml_core.ui.map_read import AT_ONCE_POINTS, snapshot, snapshots_version
 from uwml_core.ui.map_texts import captions_of
-from uwml_core.ui.read import steps
+from uwml_core.ui.read import step_sizes, steps
 from uwml_core.ui.shared import shared
 
 T = TypeVar("T")
@@ -112,16 +113,21 @@ def strength_of(run: Run, step: int, points: pd.DataFrame) -> tuple[pd.DataFrame
 
 def point_weights(run: Run, step: int) -> tuple[pd.DataFrame, str]:
     """Mean weight of each item in the epoch that a snapshot ended, and which steps these are."""
-    epoch = snapshot(run, step).epoch
+    shot = snapshot(run, step)
+    epoch = shot.epoch
     empty = pd.DataFrame({"item_id": [], "direction": [], "weight": []})
     if epoch is None or epoch < 0 or not run.has("pairs"):
         return empty, _("No weight was logged for the epoch of this snapshot.")
-    return _weights(str(run.path), tuple(part.key for part in run.parts("pairs")), epoch, _run=run)
+    items = np.unique(shot.item_ids)
+    which = blake2b(items.tobytes(), digest_size=16).digest()
+    return _weights(str(run.path), table_version(run, "pairs"), epoch, which, _run=run, _items=items)
 
 
 def phases_of(run: Run) -> pd.DataFrame:
     """Phases of training, a row per stretch of steps; none where they were not logged."""
-    return phase_bands(steps(run)) if run.has("steps") else phase_bands(pd.DataFrame())
+    if not run.has("steps"):
+        return phase_bands(pd.DataFrame())
+    return kept_of(run, "steps", "phases", lambda: phase_bands(steps(run)))
 
 
 @shared
@@ -180,8 +186,10 @@ def _kept(key: Hashable, *, _work: Callable[[], Any]) -> Any:
 
 
 @shared
-def _weights(path: str, version: Hashable, epoch: int, *, _run: Run) -> tuple[pd.DataFrame, str]:
-    logged = steps(_run) if _run.has("steps") else pd.DataFrame()
+def _weights(
+    path: str, version: Hashable, epoch: int, which: bytes, *, _run: Run, _items: NDArray[np.int64]
+) -> tuple[pd.DataFrame, str]:
+    logged = step_sizes(_run) if _run.has("steps") else pd.DataFrame()
     rows = rows_of_epoch(logged, epoch, until=False)
     table = _run.table("pairs", columns=list(WEIGHT_COLUMNS), filter=rows.filter, steps=rows.span)
-    return item_weights(table), rows.note
+    return item_weights(table, _items), rows.note
