@@ -29,7 +29,10 @@ def trails(
     mine = layout.loc[wanted, ["item_id", "modality", "step", "x", "y"]].astype({"modality": object})
     mine = mine[np.isfinite(mine["x"]) & np.isfinite(mine["y"])]
     mine = mine.sort_values(["item_id", "modality", "step"], kind="stable", ignore_index=True)
-    told: pd.DataFrame = mine.assign(phase=[phase_at(phases, step) for step in mine["step"]])
+    steps = mine["step"].tolist()
+    # many places, few snapshots
+    phase = {step: phase_at(phases, step) for step in set(steps)}
+    told: pd.DataFrame = mine.assign(phase=[phase[step] for step in steps])
     return told
 
 
