@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import importlib
 import io
 import itertools
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 import pytest
 
 from tests.support.synthetic import make_run
@@ -87,7 +90,7 @@ def drawn(
     plot, title_row = module.live_plot, module._title_row
 
     def noting_plot(figure: Any, *, key: str, **options: Any) -> None:
-        figures[key.removeprefix("plot-")] = figure
+        figures[key.removeprefix("plot-")] = go.Figure(unpacked(json.loads(figure.to_json(validate=False))))
         plot(figure, key=key, **options)
 
     def noting_row(title: str, frame: pd.DataFrame, key: str, unit: str = "") -> None:
@@ -103,6 +106,18 @@ def drawn(
         return {key: (figure, tables[key]) for key, figure in figures.items()}
 
     return draw
+
+
+def unpacked(value: Any) -> Any:
+    """What is sent to the browser, with arrays for the bytes in it."""
+    if isinstance(value, list):
+        return [unpacked(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    if "bdata" not in value:
+        return {name: unpacked(part) for name, part in value.items()}
+    array = np.frombuffer(base64.b64decode(value["bdata"]), value["dtype"])
+    return array.reshape([int(n) for n in value.get("shape", "-1").split(",")])
 
 
 def traces(figure: Any, *, named: str = "", y: str = "y") -> list[Any]:
