@@ -6,6 +6,7 @@ from uwml_core.analysis.loss_settings import loss_unit
 from uwml_core.analysis.splits import main_split
 from uwml_core.analysis.training_summary import best_retrieval, training_headline, training_summary
 from uwml_core.figures import training as figures
+from uwml_core.figures.drawing import encoded
 from uwml_core.i18n import _
 from uwml_core.runlog.reader import Run
 
@@ -24,24 +25,24 @@ def body(run: Run) -> None:
     ui.training_numbers(summary, directions, unit_of_loss)
 
     zoom, bands = ui.step_zoom(run, steps), ui.kept(run, "bands", analysis.phase_bands, steps)
-    marks = ui.kept(run, "marks", analysis.event_marks, ui.events(run))
+    marks = ui.kept_of(run, "events", "marks", analysis.event_marks, ui.events(run))
     left, right = st.columns([3, 2], gap="small")
     with left:
         view = ui.step_series(run, steps, "loss", zoom)
         smooth = ui.step_series(run, steps, "loss", zoom, smooth=True)
         lines, pinned = ui.kept(run, "lines", analysis.reference_lines, loss, steps), ui.step_notes(run)
         figure = ui.kept(
-            run, ("loss figure", zoom.text, pinned.to_json()), figures.loss_figure, view.frame, bands, marks,
-            lines, theme, directions=directions, smooth=smooth.frame, pinned=pinned, within=zoom.within,
-            height=340,
+            run, ("loss figure", zoom.text, pinned.to_json()), encoded, figures.loss_figure, view.frame,
+            bands, marks, lines, theme, directions=directions, smooth=smooth.frame, pinned=pinned,
+            within=zoom.within, height=340,
         )  # fmt: skip
         title = _("Loss and its parts")
         ui.card(title, figure, view.frame, view.note, key="loss", unit=unit_of_loss, height=340, zoom=zoom)
     with right:
         curves = ui.kept_of(run, "evals", "recall", analysis.retrieval_curves, evals)
         figure = ui.kept_of(
-            run, "evals", "recall figure", figures.retrieval_figure, curves, theme, directions=directions,
-            height=340,
+            run, "evals", "recall figure", encoded, figures.retrieval_figure, curves, theme,
+            directions=directions, height=340,
         )  # fmt: skip
         title = _("Recall on {split}").format(split=main_split(evals))
         ui.card(title, figure, curves, ui.queries_note(curves), key="recall", unit="%", height=340)
@@ -51,8 +52,9 @@ def body(run: Run) -> None:
             title, unit = analysis.quantity_label(quantity)
             view = ui.step_series(run, steps, quantity, zoom)
             figure = ui.kept(
-                run, (f"{quantity} figure", zoom.text), figures.line_figure, view.frame, title="", unit="",
-                theme=theme, directions=directions, bands=bands, marks=marks, within=zoom.within, height=190,
+                run, (f"{quantity} figure", zoom.text), encoded, figures.line_figure, view.frame, title="",
+                unit="", theme=theme, directions=directions, bands=bands, marks=marks, within=zoom.within,
+                height=190,
             )  # fmt: skip
             ui.card(title, figure, view.frame, view.note, key=quantity, unit=unit, height=190, zoom=zoom)
 

@@ -129,6 +129,14 @@ def test_phases_are_stretches_and_may_return():
     assert bands == [["warmup", 0, 1], ["train", 2, 2], ["warmup", 4, 4]]
 
 
+def test_phases_of_several_parts_are_joined():
+    parts = [
+        pd.DataFrame({"step": [k], "phase": pd.Series([name], dtype="str")}) for k, name in enumerate("aab")
+    ]
+    bands = phase_bands(pd.concat([*parts, pd.DataFrame({"step": [3, 4], "phase": ["", None]})]))
+    assert bands.values.tolist() == [["a", 0, 1], ["b", 2, 2]]
+
+
 def test_no_phase_logged_gives_no_bands(empty_frames):
     assert phase_bands(steps(phase=[None, None])).empty
     assert phase_bands(empty_frames[0]).empty

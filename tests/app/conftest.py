@@ -48,8 +48,8 @@ class Opened:
         for element in self.app.get("bidi_component"):
             if element.proto.component_name != "uwml_live_plot":
                 continue
-            data = json.loads(element.proto.json)
-            found[data["title"]] = json.loads(data["figure"])
+            how, figure = map(json.loads, element.proto.bytes.splitlines())
+            found[how["title"]] = figure
         return found
 
 

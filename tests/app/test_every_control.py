@@ -293,7 +293,7 @@ def looks(opened: Any) -> dict[str, Any]:
     return {
         TEXT: (text, labels),
         CHARTS: [
-            re.sub(r'"zooms": \[[^\]]*\]', "", element.proto.json)
+            re.sub(r'"zooms": \[[^\]]*\]', "", element.proto.json or element.proto.bytes.decode())
             for element in app.get("bidi_component")
             if element.proto.component_name in DRAWINGS
         ],

@@ -165,7 +165,8 @@ CHART = """async source => {
   const figure = name => JSON.stringify({ data: [], layout: { xaxis: {}, name } })
   let drawn = 0
   const draw = async (steps, zooms) => {
-    const data = { figure: figure(drawn += 1), height: 100, revision: "a", title: "", steps, zooms }
+    const how = JSON.stringify({ height: 100, revision: "a", title: "", steps, zooms })
+    const data = new TextEncoder().encode(`${how}\\n${figure(drawn += 1)}`)
     component({ data, parentElement: document.body, setTriggerValue: (_name, value) => told.push(value) })
     await host.uwmlQueue
     return host._fullLayout.xaxis.range

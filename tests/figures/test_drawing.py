@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 import pytest
 
 from uwml_core.figures.draft import Draft
-from uwml_core.figures.drawing import Drawing, Encoded
+from uwml_core.figures.drawing import Drawing, Encoded, encoded
 from uwml_core.figures.theme import theme
 
 ARRAYS = [
@@ -56,12 +56,22 @@ def test_every_kind_of_values_is_told_as_by_plotly(values: Any) -> None:
     drawn, plain = Drawing(data, layout), go.Figure(data, layout, _validate=False)
     expected = json.loads(plain.to_json(validate=False))
     assert json.loads(drawn.to_json(validate=False)) == expected
-    encoded = Encoded(drawn)
-    assert json.loads(encoded.to_json(validate=False)) == expected
+    text = Encoded(drawn)
+    assert json.loads(text.to_json(validate=False)) == expected
     both = go.Figure([*data, *data], layout, _validate=False)
-    assert json.loads(encoded.over(data).to_json()) == json.loads(both.to_json(validate=False))
+    assert json.loads(text.over(data).to_json()) == json.loads(both.to_json(validate=False))
     # what lies over one stays out of the other
-    assert json.loads(encoded.over([]).to_json()) == json.loads(encoded.to_json()) == expected
+    assert json.loads(text.over([]).to_json()) == json.loads(text.to_json()) == expected
+
+
+def test_what_is_drawn_to_be_kept_is_what_would_be_sent() -> None:
+    def draw(values: list[float], *, height: int) -> go.Figure:
+        figure = Draft(theme("dark"), height=height)
+        figure.add_trace({"type": "scatter", "y": np.array(values, np.float32)})
+        return figure.figure()
+
+    kept = encoded(draw, [1.0, np.nan], height=150)
+    assert json.loads(kept.to_json()) == json.loads(draw([1.0, np.nan], height=150).to_json(validate=False))
 
 
 def test_a_drawing_that_was_changed_tells_the_change() -> None:

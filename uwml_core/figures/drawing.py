@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Any
+from typing import Any, ParamSpec
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.io.json import to_json_plotly
+
+P = ParamSpec("P")
 
 # As the chart library calls the types of the arrays that it takes as bytes.
 _SHORT = {np.dtype(name): name for name in ("i1", "u1", "i2", "u2", "i4", "u4", "f4", "f8")}
@@ -81,6 +83,11 @@ class Encoded:
     def to_json(self, **_options: Any) -> str:
         """The JSON; options as for a Figure, which has been encoded already."""
         return f'{{"data":[{",".join(self._traces)}],"layout":{self._layout}}}'
+
+
+def encoded(draw: Callable[P, go.Figure], *args: P.args, **options: P.kwargs) -> Encoded:
+    """What ``draw(*args, **options)`` draws, as it is sent to the browser: for a figure that is kept."""
+    return Encoded(draw(*args, **options))
 
 
 def _encoded(value: Any) -> Any:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable
 from typing import Any, ParamSpec, TypeVar
 
 import streamlit as st
 
 from uwml_core.i18n import language
+from uwml_core.runlog.cache import BoundedCache
 from uwml_core.runlog.reader import Run
 from uwml_core.ui.shared import shared
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+# So long the version of a run is taken to be what it was.
+_BELIEVED_S = 0.5
 
 
 def kept(run: Run, key: Hashable, make: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
@@ -50,7 +55,12 @@ def table_version(run: Run, table: str) -> Hashable:
 
 def version_of(run: Run) -> Hashable:
     """The run's version; looked up twice a second at most, as many files may have to be listed for it."""
-    return _version(str(run.path), _run=run)
+    key, now, known = str(run.path), time.monotonic(), _versions()
+    found = known.get(key)
+    if found is None or now - found[0] >= _BELIEVED_S:
+        found = now, run.version()
+        known.put(key, found)
+    return found[1]
 
 
 @shared
@@ -72,6 +82,7 @@ def _table_version(path: str, table: str, version: Hashable, *, _run: Run) -> Ha
     return table, tuple(part.key for part in _run.parts(table)), repr(_run.info.get("segments"))
 
 
-@st.cache_resource(ttl=0.5, max_entries=2000, show_spinner=False)
-def _version(path: str, *, _run: Run) -> Hashable:
-    return _run.version()
+@st.cache_resource(show_spinner=False)
+def _versions() -> BoundedCache[tuple[float, Hashable]]:
+    # a page asks thirty times, for which Streamlit's own cache would write each key down anew
+    return BoundedCache(2000)

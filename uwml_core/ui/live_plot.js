@@ -232,8 +232,14 @@ function enqueue(host) {
   host.uwmlQueue = (host.uwmlQueue ?? Promise.resolve()).then(() => draw(host, data))
 }
 
-export default function ({ data, parentElement, setTriggerValue }) {
-  const host = parentElement.querySelector(".uwml-plot")
+// One line on how to draw, and then the figure.
+function unpacked(bytes) {
+  const end = bytes.indexOf("\n".charCodeAt(0)), text = new TextDecoder()
+  return { ...JSON.parse(text.decode(bytes.subarray(0, end))), figure: text.decode(bytes.subarray(end + 1)) }
+}
+
+export default function ({ data: bytes, parentElement, setTriggerValue }) {
+  const host = parentElement.querySelector(".uwml-plot"), data = unpacked(bytes)
   host.uwmlClicked = numbers => setTriggerValue("clicked", numbers)
   host.uwmlZoomed = zoom => setTriggerValue("zoomed", zoom)
   const { uwmlLatest: shown, uwmlSteps: steps } = host

@@ -6,6 +6,7 @@ keeps one chart per key and hands new figures to ``Plotly.react``.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -52,11 +53,10 @@ def live_plot(
         overlay: name of a ``map_overlay`` that draws over the figure and hears of its clicks and selections.
         zoom: steps that the horizontal axis shows, which zooming then chooses; None where it has no steps.
     """
-    # the figure itself stays as it is: it may be kept and shared
-    data = {"figure": figure.to_json(validate=False), "height": height, "revision": revision}
-    data |= {"title": title, "problem": problem, "glide_ms": glide_ms, "clickable": on_click is not None}
-    data |= {"overlay": overlay, "whole": _("Show all steps")}
-    data |= {"steps": None, "zooms": None} if zoom is None else {"steps": zoom.text, "zooms": zoom.heard}
+    how: dict[str, Any] = {"height": height, "revision": revision, "title": title, "problem": problem}
+    how |= {"clickable": on_click is not None, "glide_ms": glide_ms, "overlay": overlay}
+    how |= {"whole": _("Show all steps")}
+    how |= {"steps": None, "zooms": None} if zoom is None else {"steps": zoom.text, "zooms": zoom.heard}
 
     def clicked() -> None:
         point = st.session_state[key].get("clicked")
@@ -70,4 +70,7 @@ def live_plot(
 
     listening: dict[str, Any] = {} if on_click is None else {"on_clicked_change": clicked}
     listening |= {} if zoom is None else {"on_zoomed_change": zoomed}
-    _component(key=key, data=data, height=height, **listening)
+    # the figure itself stays as it is: it may be kept and shared
+    data = f"{json.dumps(how)}\n{figure.to_json(validate=False)}"
+    # not a dictionary, of which Streamlit would write down all text twice more
+    _component(key=key, data=data.encode(), height=height, **listening)
