@@ -16,7 +16,7 @@ MOMENT = "moment"
 _PAUSED = "_playing_paused"
 PLAY_S = 1.2
 _AT, _SINCE, _STOPPED, _NEWEST = "_played_moment", "_played_since", "_stopped_at", "_newest_moment"
-_TIMES = "_times_played"
+_SLIDERS = "_sliders_before"
 _STALE = "_address_before_playing"
 
 
@@ -48,6 +48,9 @@ def moment_player(moments: Sequence[tuple[int, int | None]]) -> int:
     if MOMENT in st.session_state and st.session_state[MOMENT] == st.session_state.get(_NEWEST):
         # not what the address says, which is the moment before
         st.session_state[MOMENT] = options[-1]
+        if st.session_state[_NEWEST] != options[-1]:
+            st.session_state[_SLIDERS] = st.session_state.get(_SLIDERS, 0) + 1
+            slider = _slider_key()
     st.session_state[_NEWEST] = options[-1]
     _forget_stale()
     adopt(MOMENT, options, options[-1])
@@ -69,8 +72,11 @@ def moment_player(moments: Sequence[tuple[int, int | None]]) -> int:
 
 
 def _slider_key() -> str:
-    """Another slider after each playing: the browser may send back what the one before had stood at."""
-    return f"{MOMENT}-{language()}-{st.session_state.get(_TIMES, 0)}"
+    """Another slider after each playing, and when the newest moment is another.
+
+    A slow browser may send back what the one before had stood at, as if it had been chosen.
+    """
+    return f"{MOMENT}-{language()}-{st.session_state.get(_SLIDERS, 0)}"
 
 
 def _start(options: Sequence[str]) -> None:
@@ -95,7 +101,7 @@ def _stop(moment: str) -> None:
     st.session_state[_STALE] = st.query_params.get(MOMENT)
     # the slider was not drawn meanwhile, and what is set for a widget that is not drawn gets lost
     st.session_state[_STOPPED] = moment
-    st.session_state[_TIMES] = st.session_state.get(_TIMES, 0) + 1
+    st.session_state[_SLIDERS] = st.session_state.get(_SLIDERS, 0) + 1
     st.rerun(scope="app")
 
 
