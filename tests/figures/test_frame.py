@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
-from uwml_core.figures.frame import finite_span, short_numbers, spread_labels
+from uwml_core.figures.draft import Draft
+from uwml_core.figures.frame import finite_span, fit_axes, short_numbers, spread_labels
+from uwml_core.figures.theme import theme
 
 
 @pytest.mark.parametrize(
@@ -45,3 +47,12 @@ def test_numbers_that_are_read_together_have_the_same_decimals(values, texts):
 def test_span_ignores_what_is_not_finite():
     assert finite_span(np.array([np.nan, 1.0, np.inf]), np.array([-2.0])) == (-2.0, 1.0)
     assert finite_span(np.array([np.nan])) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("span", "written"), [((0.0009965, 0.001), "~e"), ((0.0, 0.003), None), ((0.5, 0.50001), None)]
+)
+def test_ticks_too_close_to_be_written_out_have_an_exponent(span, written):
+    figure = Draft(theme("light"), height=200)
+    fit_axes(figure, np.arange(30), span)
+    assert figure.layout["yaxis"].get("tickformat") == written

@@ -146,7 +146,12 @@ def points_note(shown: int, total: int, nonfinite: int, within: tuple[float, flo
         total: points that there are.
         nonfinite: those that are not finite.
         within: the steps that all of this counts; None for all of them.
+
+    Returns:
+        The note; empty where there is no point at all.
     """
+    if not total and within is None:
+        return ""
     counts = {"shown": f"{shown:,}", "total": f"{total:,}"}
     if within is None:
         text = ngettext("{shown} of {total} point", "{shown} of {total} points", total).format(**counts)

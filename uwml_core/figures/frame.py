@@ -161,6 +161,10 @@ def last_value(steps: Any, values: Any, within: tuple[float, float] | None = Non
     return float(values[shown][-1]) if shown.any() else math.nan
 
 
+# A span over which the ticks of an axis have six decimals at most.
+_LEAST_PLAIN = 2e-5
+
+
 def finite_span(*values: np.ndarray) -> tuple[float, float]:
     """Smallest and largest finite value, (0, 1) where there is none."""
     joined = np.concatenate([np.empty(0), *[np.asarray(v, dtype=np.float64) for v in values]])
@@ -207,6 +211,9 @@ def fit_axes(figure: go.Figure, steps: np.ndarray, span: tuple[float, float]) ->
     if high - low <= 1e-6 * max(abs(low), abs(high)):
         room = 0.2 * abs(low) or 1.0
         figure.update_layout(yaxis={"range": [low - room, low + room]})
+    elif high - low < _LEAST_PLAIN and max(abs(low), abs(high)) < 1e-2:
+        # 0.0009975 is wider than the margin, 9.975e-4 is not
+        figure.update_layout(yaxis={"tickformat": "~e"})
     if max(abs(low), abs(high)) >= 1000:
         figure.update_layout(yaxis={"exponentformat": "SI", "separatethousands": True})
 

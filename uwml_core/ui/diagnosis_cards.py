@@ -182,6 +182,8 @@ def quiet_rules(told: Diagnosis) -> None:
         count = len(told.silent)
         text = ngettext("{n} rule found nothing", "{n} rules found nothing", count).format(n=count)
         st.html(element("h2", text, "uw-title") + _list({titles[name]: "" for name in told.silent}))
+        if not count:
+            note(_("None has what it needs yet."))
     with right.container(border=True, key="card-not-applicable"):
         count = len(told.not_applicable)
         text = ngettext("{n} rule cannot judge this run", "{n} rules cannot judge this run", count)
