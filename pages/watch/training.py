@@ -1,3 +1,4 @@
+import pandas as pd
 import streamlit as st
 
 from uwml_core import ui
@@ -47,6 +48,11 @@ def body(run: Run) -> None:
         title = _("Recall on {split}").format(split=main_split(evals))
         ui.card(title, figure, curves, ui.queries_note(curves), key="recall", unit="%", height=340)
 
+    small_charts(run, zoom, bands, marks)
+
+
+def small_charts(run: Run, zoom: ui.StepZoom, bands: pd.DataFrame, marks: pd.DataFrame) -> None:
+    directions, theme, steps = run.directions, ui.current_theme(), ui.steps(run)
     for column, quantity in zip(st.columns(3, gap="small") + st.columns(3, gap="small"), SMALL, strict=True):
         with column:
             title, unit = analysis.quantity_label(quantity)
