@@ -13,6 +13,8 @@ from uwml_core.runlog.reader import list_runs, open_run
 
 pytestmark = pytest.mark.browser
 
+SAMPLES = Path(__file__).resolve().parents[2] / "logs"
+
 NAME = "<script>window.pwned=1</script><img src=x onerror='window.pwned=1'> *b* [x](y) $z$ :material/home:"
 
 
@@ -99,3 +101,18 @@ def test_cards_side_by_side_end_on_one_line(tmp_path: Path) -> None:
             for name in row:
                 seen.page.locator(f".st-key-card-{name}").wait_for()
             assert len(set(seen.page.evaluate(bottoms, row))) == 1, row
+
+
+@pytest.mark.parametrize("run", ["sample-uwml", "sample-video"])
+def test_pictures_of_a_sheet_stay_within_their_entries(run: str) -> None:
+    outside = """() => [...document.querySelectorAll(".uw-entry img")].filter(picture => {
+      const inner = picture.getBoundingClientRect()
+      const outer = picture.closest(".uw-entry").getBoundingClientRect()
+      return inner.left < outer.left || inner.right > outer.right || inner.bottom > outer.bottom
+    }).length"""
+    with served(SAMPLES) as url, visit(width=900) as seen:
+        for width in (900, 1440):
+            seen.page.set_viewport_size({"width": width, "height": 900})
+            seen.open(f"{url}/hard_negatives?run={run}")
+            seen.page.locator(".uw-entry .uw-answers img").first.wait_for()
+            assert seen.page.evaluate(outside) == 0, width

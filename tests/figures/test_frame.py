@@ -21,6 +21,14 @@ def test_labels_with_room_stay_where_they_are():
     assert spread_labels([]) == []
 
 
+def test_labels_do_not_reach_above_the_highest_place_where_there_is_room_for_all():
+    wished = [40.0, 88.0, 99.0, 100.0]
+    placed = np.array(wished) + spread_labels(wished, gap_px=15, lowest_px=0.0, highest_px=100.0)
+    assert placed.tolist() == [40.0, 70.0, 85.0, 100.0]
+    full = np.array([100.0] * 3) + spread_labels([100.0] * 3, gap_px=60, lowest_px=0.0, highest_px=100.0)
+    assert full.tolist() == [0.0, 60.0, 120.0]
+
+
 def test_labels_do_not_reach_below_the_lowest_place():
     assert spread_labels([0.0, 2.0, 18.0], gap_px=10, lowest_px=0.0) == [0.0, 8.0, 2.0]
     assert spread_labels([-5.0, 40.0], gap_px=10, lowest_px=0.0) == [5.0, 0.0]

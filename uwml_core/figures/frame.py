@@ -62,17 +62,21 @@ def floats(values: Any) -> np.ndarray:
 
 
 def spread_labels(
-    positions_px: Sequence[float], gap_px: float = LABEL_HEIGHT, lowest_px: float = -math.inf
+    positions_px: Sequence[float],
+    gap_px: float = LABEL_HEIGHT,
+    lowest_px: float = -math.inf,
+    highest_px: float = math.inf,
 ) -> list[float]:
     """Shifts that move labels apart until none overlaps, each as little as needed.
 
     Labels that are too close form a group that is centred on the mean of its wishes, as long as that keeps
-    it from reaching below ``lowest_px``.
+    it from reaching below ``lowest_px`` or, where there is room for all, above ``highest_px``.
 
     Args:
         positions_px: wished vertical positions.
         gap_px: least distance.
         lowest_px: least position of a label.
+        highest_px: greatest position of a label.
 
     Returns:
         One shift per label, in pixels.
@@ -81,28 +85,32 @@ def spread_labels(
         >>> spread_labels([0.0, 0.0, 100.0], gap_px=10)
         [-5.0, 5.0, 0.0]
     """
-    order = sorted(range(len(positions_px)), key=lambda i: positions_px[i])
+    order, bounds = sorted(range(len(positions_px)), key=lambda i: positions_px[i]), (lowest_px, highest_px)
     groups: list[list[int]] = []
     for i in order:
         groups.append([i])
-        while len(groups) > 1 and _overlap(groups[-2], groups[-1], positions_px, gap_px, lowest_px):
+        while len(groups) > 1 and _overlap(groups[-2], groups[-1], positions_px, gap_px, bounds):
             last = groups.pop()
             groups[-1] += last
     shifts = [0.0] * len(positions_px)
     for group in groups:
-        for i, place in zip(group, _placed(group, positions_px, gap_px, lowest_px), strict=True):
+        for i, place in zip(group, _placed(group, positions_px, gap_px, bounds), strict=True):
             shifts[i] = place - positions_px[i]
     return shifts
 
 
-def _placed(group: list[int], wished: Sequence[float], gap: float, lowest: float) -> list[float]:
-    middle = sum(wished[i] for i in group) / len(group)
-    first = max(lowest, middle - gap * (len(group) - 1) / 2)
+def _placed(
+    group: list[int], wished: Sequence[float], gap: float, bounds: tuple[float, float]
+) -> list[float]:
+    middle, extent = sum(wished[i] for i in group) / len(group), gap * (len(group) - 1)
+    first = max(bounds[0], min(middle - extent / 2, bounds[1] - extent))
     return [first + gap * k for k in range(len(group))]
 
 
-def _overlap(low: list[int], high: list[int], wished: Sequence[float], gap: float, lowest: float) -> bool:
-    return _placed(high, wished, gap, lowest)[0] - _placed(low, wished, gap, lowest)[-1] < gap
+def _overlap(
+    low: list[int], high: list[int], wished: Sequence[float], gap: float, bounds: tuple[float, float]
+) -> bool:
+    return _placed(high, wished, gap, bounds)[0] - _placed(low, wished, gap, bounds)[-1] < gap
 
 
 def end_labels(
@@ -125,8 +133,9 @@ def end_labels(
     margin = figure.layout["margin"]
     plot_px = plot_px or figure.layout["height"] - margin["t"] - margin["b"]
     scale = plot_px / (span[1] - span[0]) if span[1] > span[0] else 0.0
-    # none beside the numbers of the horizontal axis
-    shifts = spread_labels([(value - span[0]) * scale for _text, value, _color in labels], lowest_px=0.0)
+    wished = [(value - span[0]) * scale for _text, value, _color in labels]
+    # none beside the numbers of the horizontal axis, none beyond the top
+    shifts = spread_labels(wished, lowest_px=0.0, highest_px=plot_px)
     for (text, value, color), shift in zip(labels, shifts, strict=True):
         place = {"xref": "paper", "x": 1.0, "yref": "y", **axis}
         figure.add_annotation(
