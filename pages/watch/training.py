@@ -1,4 +1,3 @@
-import pandas as pd
 import streamlit as st
 
 from uwml_core import ui
@@ -48,11 +47,13 @@ def body(run: Run) -> None:
         title = _("Recall on {split}").format(split=main_split(evals))
         ui.card(title, figure, curves, ui.queries_note(curves), key="recall", unit="%", height=340)
 
-    small_charts(run, zoom, bands, marks)
+    small_charts(run, zoom)
 
 
-def small_charts(run: Run, zoom: ui.StepZoom, bands: pd.DataFrame, marks: pd.DataFrame) -> None:
+def small_charts(run: Run, zoom: ui.StepZoom) -> None:
     directions, theme, steps = run.directions, ui.current_theme(), ui.steps(run)
+    bands = ui.kept(run, "bands", analysis.phase_bands, steps)
+    marks = ui.kept_of(run, "events", "marks", analysis.event_marks, ui.events(run))
     for column, quantity in zip(st.columns(3, gap="small") + st.columns(3, gap="small"), SMALL, strict=True):
         with column:
             title, unit = analysis.quantity_label(quantity)
