@@ -81,6 +81,13 @@ def test_names_of_the_directions_have_room_within_the_axes(look, hist):
     assert all(high - x >= 0.2 * (high - low) for anchor, x in names.items() if anchor == "left")
 
 
+def test_a_name_without_room_beside_its_flank_stands_at_the_edge_above_it(look):
+    figure = draw(look, hist=histogram([("i2t", 100, 1), ("t2i", 200, 8), ("t2i", 238, 5)]))
+    name = next(a for a in figure.layout.annotations if a.text == "t2i, n = 13")
+    assert (name.x, name.xanchor) == (figure.layout.xaxis.range[1], "right")
+    assert 5 < name.y <= 8
+
+
 def test_a_narrow_band_is_named_beside_the_next_one_and_few_anchors_are_counted_whole(look):
     figure = draw(look, hist=histogram([("i2t", 210, 2)]))
     hard = next(a for a in figure.layout.annotations if a.text == "hard")

@@ -152,12 +152,16 @@ def _name_margins(
     count = inside.of(direction).anchors
     # Low on the left, below the floor of the curve; on the right the curve has come down by half height.
     # Inwards where it would reach beyond the axes, at last on the other side of the highest bar.
-    for level in np.linspace(0.15 if is_left else 0.5, 1.0, 6) * count.max():
+    levels = np.linspace(0.15 if is_left else 0.5, 1.0, 6) * count.max()
+    for level in levels:
         high = inside.anchors >= level
         x = float(inside.left[high].min() if is_left else inside.right[high].max())
         if fits := abs(x - span[0 if is_left else 1]) >= _NAME_WIDTH * (span[1] - span[0]):
             break
     to_left = is_left == fits
+    if fits and not is_left and level > levels[0]:
+        # at the edge, as far from the curve as there is room
+        x, to_left = span[1], True
     figure.add_annotation(
         text=_("{direction}, n = {n}").format(direction=direction, n=f"{int(count.sum()):,}"),
         x=x,
