@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -73,17 +74,22 @@ def decimate(x: np.ndarray, y: np.ndarray, max_points: int = 2000) -> Decimation
 
 def _extremes(y: np.ndarray, max_points: int) -> np.ndarray:
     spikes = max_points // 4
-    buckets = (max_points - spikes - 2) // 2
-    edges = np.linspace(0, len(y), buckets + 1).astype(np.int64)
-    width = int(np.diff(edges).max())
-    rows = np.minimum(edges[:-1, None] + np.arange(width), edges[1:, None] - 1)
-    block = y.take(rows)
-    at = np.arange(buckets)
+    rows = _stretches(len(y), (max_points - spikes - 2) // 2)
+    block, at = y.take(rows), np.arange(len(rows))
     kept = np.zeros(len(y), dtype=bool)
     kept[[0, -1]] = kept[rows[at, block.argmin(axis=1)]] = kept[rows[at, block.argmax(axis=1)]] = True
     kept[_sharpest(y, spikes)] = True
     # to sort and compare the rows would take three times as long
     return np.flatnonzero(kept)
+
+
+# the charts of a page thin series of one length
+@lru_cache(maxsize=2)
+def _stretches(total: int, count: int) -> np.ndarray:
+    """Rows of each stretch, ``[count, most]``; a shorter one repeats its last."""
+    edges = np.linspace(0, total, count + 1).astype(np.int64)
+    width = int(np.diff(edges).max())
+    return np.asarray(np.minimum(edges[:-1, None] + np.arange(width), edges[1:, None] - 1))
 
 
 def _sharpest(y: np.ndarray, count: int) -> Any:
