@@ -52,7 +52,9 @@ def bootstrap_means(values: np.ndarray, *, draws: int = 400, seed: int = 0) -> n
     blocks = -(-n // block)
     starts = np.random.default_rng(seed).integers(0, n - block + 1, size=(draws, blocks))
     sums = np.concatenate([[0.0], np.cumsum(values - values.mean(), dtype=np.float64)])
-    deviation = (sums[starts + block] - sums[starts]).sum(axis=1) / (block * blocks)
+    # every block's sum once, so that a resample looks up one number for each of its blocks
+    of_block = sums[block:] - sums[:-block]
+    deviation = of_block.take(starts).sum(axis=1) / (block * blocks)
     return np.asarray(values.mean() + deviation)
 
 
