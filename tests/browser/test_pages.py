@@ -116,3 +116,11 @@ def test_pictures_of_a_sheet_stay_within_their_entries(run: str) -> None:
             seen.open(f"{url}/hard_negatives?run={run}")
             seen.page.locator(".uw-entry .uw-answers img").first.wait_for()
             assert seen.page.evaluate(outside) == 0, width
+
+
+def test_a_few_pages_of_a_sheet_have_a_button_each() -> None:
+    with served(SAMPLES) as url, visit() as seen:
+        seen.open(f"{url}/hard_negatives?run=sample-uwml&find=clock&direction=i2t", charts=0)
+        seen.page.locator(".st-key-page").get_by_text("3", exact=True).wait_for()
+        buttons = seen.page.locator(".st-key-page button").all_inner_texts()
+        assert [text for text in buttons if text.isdigit()] == [*"123"]

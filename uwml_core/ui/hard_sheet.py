@@ -28,6 +28,7 @@ from uwml_core.ui.text import element, note
 PAGE_SIZE = 24
 MOST_WRONG = 3
 _PAGE, _ASKED = "page", "_asked_of_sheet"
+_MOST_BUTTONS, _BUTTON_PX = 7, 44
 
 
 def sheet(run: Run, found: Findings, wanted: browse.SheetFilter, order: str, theme: Theme) -> None:
@@ -85,7 +86,9 @@ def _count_row(chosen: Ordered, run: Run, asked: Hashable) -> int:
     )  # fmt: skip
     _back_to_first(asked, pages)
     with row:
-        return int(st.pagination(pages, key=_PAGE, bind="query-params")) if pages > 1 else 1
+        # as wide as its buttons: beside others it would take less, and leave out the second of two
+        width = _BUTTON_PX * (min(pages, _MOST_BUTTONS) + 2)
+        return int(st.pagination(pages, key=_PAGE, bind="query-params", width=width)) if pages > 1 else 1
 
 
 def _back_to_first(asked: Hashable, pages: int) -> None:
