@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from uwml_core.__main__ import main
+from uwml_core.runlog.writer import RunLogger
 from uwml_core.training.sick import KINDS
 
 LOGS = Path(__file__).parents[2] / "logs"
@@ -21,6 +22,19 @@ def test_doctor_fails_on_a_serious_finding(capsys: pytest.CaptureFixture[str]) -
 def test_doctor_passes_a_healthy_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", str(LOGS / "sample-video"), "--strict"]) == 0
     assert "nothing wrong found" in capsys.readouterr().out
+
+
+def test_nothing_is_wrong_is_not_said_of_a_run_without_rows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with RunLogger(tmp_path, run_id="empty") as log:
+        pass
+    assert main(["doctor", str(log.path)]) == 0
+    assert "too little data yet, no rule can judge this run" in capsys.readouterr().out
+    assert main(["health", str(log.path)]) == 0
+    told = capsys.readouterr().out
+    assert "nothing was logged" in told
+    assert "nothing wrong" not in told
 
 
 def test_doctor_tells_numbers_and_settings_as_json(capsys: pytest.CaptureFixture[str]) -> None:

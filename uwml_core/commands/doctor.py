@@ -175,6 +175,8 @@ def _verdict(found: Diagnosis) -> str:
         name: sum(f.severity == name for f in found.findings) for name in ("serious", "warning", "note")
     }
     parts = [f"{count} {name}" for name, count in counts.items() if count]
+    if not found.findings and not found.silent:
+        return "too little data yet, no rule can judge this run"
     return ", ".join(parts) if parts else "nothing wrong found"
 
 

@@ -35,8 +35,10 @@ def _text(result: Checkup) -> str:
     lines = [f"run {result.run_id}: {result.status}"]
     lines += [f"  {issue.kind:10} {issue.file}: {issue.message}" for issue in result.issues]
     if not result.issues:
-        lines.append("  nothing wrong found")
-    lines.append("usable:" if result.tables else "nothing in it can be read")
+        lines.append("  nothing wrong found" if result.tables else "  nothing was logged")
+    elif not result.tables:
+        lines.append("nothing in it can be read")
+    lines += ["usable:"] if result.tables else []
     lines += [
         f"  {table.table:16} {table.rows:>12,} rows  {table.files:>6,} files  steps {_range(table)}"
         for table in result.tables
