@@ -60,7 +60,7 @@ def body(run: Run) -> None:
         now, new = (curves.curve_frame(config, progress, scale=scale) for config in (before, after))
         figure = weight_curve.weight_curve_figure(
             shown, now, new, bands.bands_frame(), theme, directions=directions, height=460,
-            center=curves.center_margin(after, scale),
+            center=curves.center_margin(after, scale), known=logged is not None,
         )  # fmt: skip
         notes = (_("Open-loop preview: other weights would have led to other margins."), selection.note)
         notes += (ui.kept(run, ("validity", epoch), ui.weights_validity, run, selection).reason,)

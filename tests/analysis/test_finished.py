@@ -76,7 +76,7 @@ def test_the_nearest_wrong_candidate_of_each_probe_is_an_encounter() -> None:
         ["t2i", 1, 3, 1, 1, 1, -0.25, 0],
     ]
     assert found["weight"].isna().all()
-    assert note == "From the probes of 2 snapshots, as no pairs were logged"
+    assert note == "From the probes of 2 snapshots, with the first caption of each, as no pairs were logged"
 
 
 @pytest.mark.parametrize(

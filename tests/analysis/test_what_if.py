@@ -6,9 +6,10 @@ import pyarrow as pa
 import pytest
 
 from uwml_core.analysis.loss_settings import loss_config
+from uwml_core.analysis.replay import logged_pairs
 from uwml_core.analysis.selection import PREVIEW_COLUMNS
 from uwml_core.analysis.step_measures import MEASURES
-from uwml_core.analysis.what_if import preview, weight_curve_headline
+from uwml_core.analysis.what_if import baseline, compare, preview, weight_curve_headline
 from uwml_core.weighting import UWMLConfig
 
 DIRECTIONS = ("i2t", "t2i")
@@ -192,6 +193,26 @@ def test_a_step_without_gradient_is_left_out_of_the_shares(pair_table, step_fram
     assert set(i2t["steps"]) == {1}
     assert i2t["share_before"].sum() == pytest.approx(1.0)
     assert np.isfinite(result.summary.loc[0, "hardest_share_before"])
+
+
+def test_weights_of_unknown_parameters_stand_as_they_were_logged(pair_table, step_frame):
+    logged = logged_pairs(pair_table(), step_frame, DIRECTIONS)
+    unknown = baseline(logged, FLAT, DIRECTIONS, known=False)
+    untouched, tried = (compare(unknown, config).summary for config in (FLAT, UWMLConfig(center=0.1)))
+    assert untouched["ess_share_after"].tolist() == untouched["ess_share_before"].tolist()
+    assert tried["ess_share_after"].tolist() != tried["ess_share_before"].tolist()
+    # told by the run, the same parameters are replayed
+    known = compare(baseline(logged, FLAT, DIRECTIONS), FLAT).summary
+    assert known["ess_share_after"].tolist() == pytest.approx([1.0, 1.0])
+
+
+def test_the_headline_says_that_no_weights_were_logged(pair_table, step_frame):
+    table = pair_table(weight=[None] * 8)
+    told = [
+        weight_curve_headline(preview(table, step_frame, FLAT, c, DIRECTIONS)) for c in (FLAT, UWMLConfig())
+    ]
+    assert told[0] == "No weights were logged: all pairs count alike until other weights are tried."
+    assert told[1].startswith("With these parameters")
 
 
 def test_an_unstable_probability_never_exceeds_one(pair_table, step_frame):

@@ -62,7 +62,12 @@ def test_a_finished_model_has_recall_and_no_training(
 def test_a_finished_model_has_a_gallery_and_a_map(open_page: Callable[..., Any], logs: Path) -> None:
     gallery = open_page(HARD, logs, run="embedded")
     assert "40 i2t pairs" in gallery.text
-    assert "From the probes of 1 snapshot, as no pairs were logged" in gallery.text
+    assert (
+        "From the probes of 1 snapshot, with the first caption of each, as no pairs were logged"
+        in gallery.text
+    )
+    assert "In the finished model, " in gallery.text
+    assert "epoch 0" not in gallery.text
     assert "<i>" not in gallery.markup
     assert "too little data yet to say how they move" in open_page(MAP, logs, run="embedded").text
 

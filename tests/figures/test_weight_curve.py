@@ -59,9 +59,17 @@ def test_unchanged_curve_has_no_ghost(look):
     assert names == [IN_USE]
 
 
-def test_flat_curve_has_no_center(look):
+def test_a_curve_that_the_run_does_not_tell_is_drawn_once_it_is_tried(look):
+    assert [trace.name for trace in draw(look, new=NOW, known=False).data if trace.yaxis == "y2"] == []
+    tried = [trace.name for trace in draw(look, known=False).data if trace.yaxis == "y2"]
+    assert tried == [IN_USE.replace("in use", "tried")]
+
+
+def test_flat_curve_has_no_center_and_no_steepness(look):
     flat = curve_frame(UWMLConfig(curve="uniform"), [1.0])
-    assert not any("center" in a.text for a in draw(look, new=flat, center=0.1).layout.annotations)
+    figure = draw(look, new=flat, center=0.1)
+    assert not any("center" in a.text for a in figure.layout.annotations)
+    assert by_name(figure, "tried").name == "tried"
 
 
 def test_bands_are_shaded_between_their_edges_and_named(look):

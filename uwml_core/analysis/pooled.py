@@ -63,6 +63,7 @@ class PooledMargins:
     margin_scale: np.ndarray
     config: UWMLConfig
     directions: tuple[str, str]
+    weighed: bool
 
 
 def pooled_margins(
@@ -89,7 +90,8 @@ def pooled_margins(
     sums = {name: np.zeros((keys.shape[1], BINS + 2)) for name in _SUMS}
     for name, values in sums.items():
         values[place] = numbers(rollup, name)[rows]
-    if sums["count"].sum() == sums["no_weight_count"].sum():
+    weighed = bool(sums["count"].sum() > sums["no_weight_count"].sum())
+    if not weighed:
         # a log without weights starts from pairs that all count alike
         sums |= {"weight_sum": sums["count"], "weight_sq_sum": sums["count"]}
         sums["no_weight_count"] = np.zeros_like(sums["count"])
@@ -106,6 +108,7 @@ def pooled_margins(
         margin_scale=of_direction[1],
         config=config,
         directions=directions,
+        weighed=weighed,
     )
 
 
@@ -153,6 +156,7 @@ def compare_pooled(before: PooledMargins, after: UWMLConfig) -> WhatIf:
         bands=_bands(before, own),
         weights=_weights(before, own),
         unchanged=before.config == after,
+        weighed=before.weighed,
     )
 
 

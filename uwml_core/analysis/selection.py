@@ -17,6 +17,8 @@ from uwml_core.i18n import _, ngettext
 # Weighing them anew takes some 25 ms; the mean over the steps is then known ten times better than its
 # spread from step to step.
 MOST_PREVIEWED = 131_072
+# Of a history, such as every encounter of an item; gathering them takes some 250 ms.
+MOST_GATHERED = 524_288
 # A sample spread over more rows than these would have all their row groups decoded, which takes longer than
 # an interaction may.
 MOST_READ = 2_000_000

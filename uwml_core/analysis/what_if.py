@@ -38,12 +38,14 @@ class WhatIf:
         weights: direction, bin, left, right, count_before, count_after: relative weights in bins of
             0.05 on [0, 5), the last bin open.
         unchanged: whether both sets of parameters are equal.
+        weighed: whether weights were logged; without any all pairs count alike before.
     """
 
     summary: pd.DataFrame
     bands: pd.DataFrame
     weights: pd.DataFrame
     unchanged: bool
+    weighed: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +58,7 @@ class Baseline:
             InfoNCE and margins are taken to the hardest negative.
         measures: of the logged weights, as ``step_measures.measure_steps`` gives them.
         config: the parameters in use.
+        known: whether the run tells them; otherwise the logged weights stand for them.
         directions: the run's directions.
     """
 
@@ -63,21 +66,27 @@ class Baseline:
     terms: tuple[np.ndarray, np.ndarray] | None = field(repr=False)
     measures: dict[str, np.ndarray] = field(repr=False)
     config: UWMLConfig
+    known: bool
     directions: tuple[str, str]
 
 
-def baseline(logged: LoggedPairs, config: UWMLConfig, directions: tuple[str, str]) -> Baseline:
+def baseline(
+    logged: LoggedPairs, config: UWMLConfig, directions: tuple[str, str], *, known: bool = True
+) -> Baseline:
     """Measure the logged weights.
 
     Args:
         logged: pairs made ready for a replay.
         config: the parameters in use.
         directions: the run's directions.
+        known: whether the run tells these parameters.
     """
     hardest = config.base == "infonce" and config.negative_statistic == "hardest"
     terms = negative_terms(logged) if hardest else None
     measures = measure_steps(logged, logged.weight, config, terms)
-    return Baseline(logged=logged, terms=terms, measures=measures, config=config, directions=directions)
+    return Baseline(
+        logged=logged, terms=terms, measures=measures, config=config, known=known, directions=directions
+    )
 
 
 def preview(
@@ -114,7 +123,9 @@ def compare(before: Baseline, after: UWMLConfig) -> WhatIf:
         InfoNCE.
     """
     logged, directions = before.logged, before.directions
-    replayed = logged.weight if replay_obstacle(before.config) else replayed_weight(logged, after)
+    unchanged = before.config == after
+    as_logged = replay_obstacle(before.config) or (unchanged and not before.known)
+    replayed = logged.weight if as_logged else replayed_weight(logged, after)
     relative = {"before": logged.weight, "after": replayed}
     measures = {
         "before": before.measures,
@@ -124,7 +135,8 @@ def compare(before: Baseline, after: UWMLConfig) -> WhatIf:
         summary=summarize(logged, measures, directions),
         bands=band_shares(logged, relative, directions),
         weights=weight_histogram(logged, relative, directions),
-        unchanged=before.config == after,
+        unchanged=unchanged,
+        weighed=logged.weighed,
     )
 
 
@@ -137,6 +149,8 @@ def weight_curve_headline(whatif: WhatIf) -> str:
     rows: list[dict[Any, Any]] = whatif.summary[whatif.summary["steps"] > 0].to_dict("records")
     if not rows:
         return _("Too little data yet: no pair with a logged weight.")
+    if whatif.unchanged and not whatif.weighed:
+        return _("No weights were logged: all pairs count alike until other weights are tried.")
     parts = {
         "informative": _by_direction(rows, [_share(whatif, row, "informative") for row in rows]),
         "easy": _by_direction(rows, [_share(whatif, row, "easy") for row in rows]),

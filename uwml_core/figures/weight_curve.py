@@ -32,6 +32,7 @@ def weight_curve_figure(
     *,
     directions: tuple[str, str],
     center: float | None = None,
+    known: bool = True,
     height: int = 440,
 ) -> go.Figure:
     """Margins of both directions, and over them the weight that each margin gets.
@@ -45,6 +46,7 @@ def weight_curve_figure(
         theme: colours.
         directions: the run's directions.
         center: of ``curve_new``; not marked when None or when the curve is flat.
+        known: whether the run tells its curve; otherwise only one that is tried is drawn.
         height: pixels.
     """
     figure = Draft(theme, height=height, t=44, l=64, r=56)
@@ -53,10 +55,11 @@ def weight_curve_figure(
     top = _add_margins(figure, inside, theme, directions, (low, high))
     _add_bands(figure, bands, theme, (low, high))
     tried = not np.array_equal(curve_now["weight"], curve_new["weight"])
-    if tried:
+    if tried and known:
         _add_curve(figure, curve_now, _("in use"), {"color": theme.ghost, "width": 2, "dash": "dash"})
     name = _("tried") if tried else _("in use")
-    _add_curve(figure, curve_new, name, {"color": theme.accent, "width": 3.5})
+    if tried or known:
+        _add_curve(figure, curve_new, name, {"color": theme.accent, "width": 3.5})
     if center is not None and curve_new["weight"].nunique() > 1:
         _add_center(figure, curve_new, center, theme)
     tick = 0.1 if high - low < 1.3 else 0.2
@@ -202,7 +205,10 @@ def _outline(bins: _Bins, direction: str, color: str) -> dict[str, Any]:
 def _add_curve(figure: Draft, curve: pd.DataFrame, name: str, line: dict[str, Any]) -> None:
     if curve.empty:
         return
-    steepness = float(curve["steepness"].iloc[0])
+    if curve["weight"].nunique() > 1:
+        # what is flat has none
+        steepness = f"{float(curve['steepness'].iloc[0]):.1f}"
+        name = _("{name}, steepness {steepness}").format(name=name, steepness=steepness)
     figure.add_trace(
         {
             "type": "scatter",
@@ -211,7 +217,7 @@ def _add_curve(figure: Draft, curve: pd.DataFrame, name: str, line: dict[str, An
             "yaxis": WEIGHT_AXIS,
             "mode": "lines",
             "line": line,
-            "name": _("{name}, steepness {steepness}").format(name=name, steepness=f"{steepness:.1f}"),
+            "name": name,
             "showlegend": True,
             "hovertemplate": "<b>%{fullData.name}</b><br>"
             + _("weight %{y:.3f} at margin %{x:.2f}")

@@ -53,7 +53,7 @@ def weight_curve_section(source: Source) -> Section:
     moment = _moment(source)
     selection = select_steps(source.steps, moment.epoch)
     logged = logged_pairs(source.pairs(selection), source.steps, source.directions)
-    baseline = what_if.baseline(logged, moment.in_use, source.directions)
+    baseline = what_if.baseline(logged, moment.in_use, source.directions, known=source.loss is not None)
     result = what_if.compare(baseline, moment.in_use)
     check = validity_of(logged, source.loss)
     rows = table(what_if_rows(result.summary, tried=False))

@@ -105,13 +105,15 @@ def _answer(
     return _ANSWERS[question](_run, epoch)
 
 
-def _when(epoch: int | None) -> str:
+def _when(run: Run, epoch: int | None) -> str:
+    if is_finished_model(run.config):
+        return _("the finished model")
     return _("all epochs") if epoch is None else _("epoch {epoch}").format(epoch=epoch)
 
 
 def _hardest(run: Run, epoch: int | None) -> Findings:
     frame, note = read.confusions(run, epoch, until=False)
-    sentence = hardest_headline(frame, run.directions, _when(epoch))
+    sentence = hardest_headline(frame, run.directions, _when(run, epoch))
     return Findings(question="hardest", headline=sentence, confusions=frame, note=note, epoch=epoch)
 
 
@@ -135,7 +137,7 @@ def _false_negatives(run: Run, epoch: int | None) -> Findings:
     if above > MOST_COMPARED:
         compared = _("the newest {n} of {total} were compared")
         note = clauses([note, compared.format(n=f"{MOST_COMPARED:,}", total=f"{above:,}")])
-    sentence = false_negatives_headline(frame, found, _when(epoch))
+    sentence = false_negatives_headline(frame, found, _when(run, epoch))
     return Findings(question="false-negatives", headline=sentence, confusions=found, note=note, epoch=epoch)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from uwml_core.analysis.finished import is_finished_model
 from uwml_core.analysis.hard_negatives.catalogue import TEXTS, groups_in
 from uwml_core.analysis.hard_negatives.catalogue import catalogue as catalogue_of
 from uwml_core.analysis.hard_negatives.confusions import PAIR_COLUMNS
@@ -27,7 +28,7 @@ from uwml_core.analysis.hard_negatives.rows import (
 )
 from uwml_core.analysis.hard_negatives.wrong_pairs import STATISTICS, ItemStatistics
 from uwml_core.analysis.hard_negatives.wrong_pairs import item_statistics as statistics_of
-from uwml_core.analysis.selection import MOST_READ
+from uwml_core.analysis.selection import MOST_GATHERED, MOST_PREVIEWED, MOST_READ
 from uwml_core.analysis.text import clauses
 from uwml_core.i18n import language, ngettext
 from uwml_core.runlog.item_frame import ItemRows, Pictures
@@ -195,10 +196,15 @@ def _confusions(
     path: str, version: Hashable, epoch: int | None, until: bool, language: str, *, _run: Run
 ) -> tuple[pd.DataFrame, str]:
     if _run.has("pairs"):
-        rows = rows_of_epoch(step_sizes(_run), epoch, until=until)
+        most = MOST_GATHERED if until else MOST_PREVIEWED
+        rows = rows_of_epoch(step_sizes(_run), epoch, until=until, most=most)
         pairs, note = _pairs(_run, rows.filter, rows.span), rows.note
     else:
-        pairs, note = probe_pairs(neighbors(_run), epoch, until=until)
+        probes = neighbors(_run)
+        if is_finished_model(_run.config):
+            # the number of a snapshot that no epoch came before
+            probes = probes.assign(epoch=-1)
+        pairs, note = probe_pairs(probes, None if is_finished_model(_run.config) else epoch, until=until)
     frame = confusions_of(pairs, _run.directions)
     left_out = pairs.num_rows - int(frame["n"].sum())
     told = [note] if note else []

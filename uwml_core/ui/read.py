@@ -240,7 +240,7 @@ def _baseline(
     path: str, version: Hashable, key: Hashable, *, _run: Run, _selection: StepSelection, _config: UWMLConfig
 ) -> Baseline:
     logged = _logged(path, version, key, _run=_run, _selection=_selection)
-    return measure_baseline(logged, _config, _run.directions)
+    return measure_baseline(logged, _config, _run.directions, known=loss_in_use(_run) is not None)
 
 
 @shared

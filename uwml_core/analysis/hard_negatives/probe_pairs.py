@@ -31,8 +31,8 @@ def probe_pairs(neighbors: pd.DataFrame, epoch: int | None, *, until: bool) -> t
         suspected_false_negative=rows["margin"] < -_SUSPICION,
     )
     note = ngettext(
-        "From the probes of {n} snapshot, as no pairs were logged",
-        "From the probes of {n} snapshots, as no pairs were logged",
+        "From the probes of {n} snapshot, with the first caption of each, as no pairs were logged",
+        "From the probes of {n} snapshots, with the first caption of each, as no pairs were logged",
         rows["step"].nunique(),
     ).format(n=rows["step"].nunique())
     return pa.Table.from_pandas(told[list(PAIR_COLUMNS)], preserve_index=False), note

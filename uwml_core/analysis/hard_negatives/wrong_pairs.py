@@ -103,10 +103,10 @@ def wrong_pairs_headline(
         )
     else:
         text = ngettext(
-            "{found} of {n} item was below its negatives at every encounter; the typical item in "
-            "{typical} of its encounters.",
-            "{found} of {n} items were below their negatives at every encounter; the typical item in "
-            "{typical} of its encounters.",
+            "{found} of {n} item was below its negatives at every encounter that was looked at; the typical "
+            "item in {typical} of its encounters.",
+            "{found} of {n} items were below their negatives at every encounter that was looked at; the "
+            "typical item in {typical} of its encounters.",
             n,
         )
     return text.format(
