@@ -152,6 +152,39 @@ def test_range_in_the_address_is_drawn_step_by_step_until_another_run_is_chosen(
         assert not seen.errors
 
 
+def heights(seen: Visit, key: str) -> tuple[float, float]:
+    shown = "key => document.querySelector(`.st-key-plot-${key} .uwml-plot`)._fullLayout.yaxis.range"
+    low, high = seen.page.evaluate(shown, key)
+    return low, high
+
+
+def test_a_zoomed_chart_is_as_high_as_what_it_shows_unless_a_height_was_drawn(url: str) -> None:
+    with visit() as seen:
+        seen.open(f"{url}/training?run=short", charts=4)
+        whole = heights(seen, "gradient_norm")
+        zoom_to(seen, "gradient_norm", 2_000, 4_500)
+        expect(note(seen, "gradient_norm")).to_contain_text("in steps", timeout=60_000)
+        seen.settle(charts=4)
+        found = drawn(seen, "gradient_norm", "total", range_of(seen, "gradient_norm"))[:, 1]
+        room = 0.06 * np.ptp(found)
+        expected = found.min() - room, found.max() + room
+        assert heights(seen, "gradient_norm") == pytest.approx(expected, rel=1e-6)
+        assert np.ptp(expected) < 0.95 * np.ptp(whole)
+
+        before = seen.page.url
+        seen.zoom("gradient_norm", 0.2, 0.7, fall=0.4)
+        chosen = heights(seen, "gradient_norm")
+        assert np.ptp(chosen) == pytest.approx(0.4 * np.ptp(expected), rel=0.05)
+        seen.page.wait_for_url(lambda address: address != before, timeout=60_000)
+        seen.settle(charts=4)
+        assert heights(seen, "gradient_norm") == chosen
+        seen.page.locator(".st-key-plot-gradient_norm .nsewdrag").first.dblclick()
+        expect(note(seen, "gradient_norm")).not_to_contain_text("in steps", timeout=60_000)
+        seen.settle(charts=4)
+        assert heights(seen, "gradient_norm") == pytest.approx(whole)
+        assert not seen.errors
+
+
 CHART = """async source => {
   const host = Object.assign(document.createElement("div"), { className: "uwml-plot" })
   const handlers = {}, told = []

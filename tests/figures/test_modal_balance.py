@@ -157,6 +157,28 @@ def test_zoomed_lines_are_named_with_the_last_values_that_are_seen(look):
     assert expected < {a.text for a in figure.layout.annotations}
 
 
+def heights(rows, quantity, within, least=()):
+    seen = rows[rows["quantity"] == quantity]
+    # between two steps there is nothing to go by
+    seen = seen[seen["step"].between(*within)] if seen["step"].between(*within).any() else seen
+    values = [*seen["value"], *least]
+    low, high = min(values), max(values)
+    return pytest.approx((low - 0.06 * (high - low), high + 0.06 * (high - low)))
+
+
+@pytest.mark.parametrize("within", [(2.0, 5.5), (3.1, 3.9), (0.0, 11.0)])
+def test_zoomed_panels_are_as_high_as_the_values_that_are_seen(look, within):
+    shown = balance()
+    layout = draw(look, shown, within=within).layout
+    rows = shown.lines.frame
+    assert layout.yaxis.range == heights(rows, "gap", within)
+    assert layout.yaxis2.range == heights(rows, "weight", within, (0.45, 0.55))
+    rows = shown.contributions.frame
+    layout = contributions_figure(rows, look, directions=DIRECTIONS, within=within).layout
+    assert layout.yaxis.range == heights(rows, "contribution", within)
+    assert layout.yaxis2.range == heights(rows, "share", within, (45.0, 55.0))
+
+
 def test_nothing_logged_is_said(look):
     shown = balance(n=0)
     assert draw(look, shown).layout.annotations[0].text == "Nothing logged yet"

@@ -1,5 +1,6 @@
 import numpy as np
 import pandas as pd
+import pytest
 
 from uwml_core.figures.theme import UI_REVISION
 from uwml_core.figures.training import line_figure, loss_figure, retrieval_figure
@@ -35,6 +36,36 @@ def test_a_zoomed_line_is_named_with_the_last_value_that_is_seen(series, look):
     figure = loss_figure(frame, None, None, None, look, directions=DIRECTIONS, within=(0.5, 2.5))
     # t2i has no value there
     assert {a.text: a.y for a in figure.layout.annotations} == {"total 3.0": 3.0, "i2t 1.6": 1.6}
+
+
+def shown_heights(series, look, values, level, within):
+    references = pd.DataFrame({"name": ["ln(1 + 127)"], "value": [level], "why": ["chance"]})
+    frame = series(values)
+    figure = loss_figure(frame, None, None, references, look, directions=DIRECTIONS, within=within)
+    return figure.layout.yaxis.range
+
+
+def test_a_zoomed_chart_is_as_high_as_the_values_that_are_seen(series, look):
+    values = {None: [5.0, 3.0, np.nan, 1.0, 0.5, 40.0], "i2t": [4.0, 2.0, 0.7, np.inf, 0.6, 0.0]}
+    assert shown_heights(series, look, values, 4.85, None) is None
+    # between 0.5 and 1.0, the level of 4.85 would leave the lines a ninth of the height
+    assert shown_heights(series, look, values, 4.85, (1.5, 4.5)) == pytest.approx((0.47, 1.03))
+    assert shown_heights(series, look, values, 1.5, (1.5, 4.5)) == pytest.approx((0.44, 1.56))
+    assert shown_heights(series, look, values, 0.0, (1.5, 4.5)) == pytest.approx((-0.06, 1.06))
+
+
+def test_a_zoomed_chart_without_extent_or_values_has_a_height_all_the_same(series, look):
+    flat = {None: [5.0, 1.0, 1.0, 1.0, np.nan, np.nan]}
+    assert shown_heights(series, look, flat, 4.85, (1.0, 3.0)) == pytest.approx((0.8, 1.2))
+    assert shown_heights(series, look, flat, 4.85, (4.0, 5.0)) == pytest.approx((0.76, 5.24))
+
+
+def test_a_mean_that_still_knows_what_came_before_is_seen_in_a_zoomed_chart(series, look):
+    frame, smooth = series({None: [5.0, 1.0, 0.5]}), series({None: [5.0, 3.0, 2.0]}).assign(window=25)
+    figure = loss_figure(
+        frame, None, None, None, look, directions=DIRECTIONS, smooth=smooth, within=(0.5, 2.0)
+    )
+    assert figure.layout.yaxis.range == pytest.approx((0.35, 3.15))
 
 
 def test_numbers_of_a_small_unitless_rate_carry_no_prefix(series, look):

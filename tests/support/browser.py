@@ -139,8 +139,8 @@ class Visit:
         script = "s => document.querySelector(s)._fullData.reduce((n, t) => n + (t._length ?? 0), 0)"
         return int(self.page.evaluate(script, plot))
 
-    def zoom(self, key: str, start: float = 0.3, end: float = 0.6) -> None:
-        """Drag across a chart, from and to these shares of its width."""
+    def zoom(self, key: str, start: float = 0.3, end: float = 0.6, fall: float = 0.0) -> None:
+        """Drag across a chart, from and to these shares of its width, and by one of its height downwards."""
         area = self.page.locator(f".st-key-plot-{key} .nsewdrag").first
         area.scroll_into_view_if_needed()
         box = area.bounding_box()
@@ -149,7 +149,7 @@ class Visit:
         middle = box["y"] + box["height"] / 2
         self.page.mouse.move(box["x"] + box["width"] * start, middle)
         self.page.mouse.down()
-        self.page.mouse.move(box["x"] + box["width"] * end, middle, steps=8)
+        self.page.mouse.move(box["x"] + box["width"] * end, middle + box["height"] * fall, steps=8)
         self.page.mouse.up()
 
     def press_slider(self, key: str, *keys: str) -> None:

@@ -151,8 +151,8 @@ def end_labels(
         )
 
 
-def last_value(steps: Any, values: Any, within: tuple[float, float] | None = None) -> float:
-    """The last finite value of those that a chart shows, NaN where it shows none.
+def shown_values(steps: Any, values: Any, within: tuple[float, float] | None = None) -> np.ndarray:
+    """The finite values of those that a chart shows, float64.
 
     Args:
         steps: ascending, ``[n]``.
@@ -160,14 +160,25 @@ def last_value(steps: Any, values: Any, within: tuple[float, float] | None = Non
         within: first and last step that the chart shows; None for all of them.
 
     Example:
+        >>> shown_values([0, 1, 2], [5.0, 6.0, 7.0], (0.5, 2.0)).tolist()
+        [6.0, 7.0]
+    """
+    steps, found = np.asarray(steps), np.asarray(values, dtype=np.float64)
+    shown = np.isfinite(found)
+    if within is not None:
+        shown &= (steps >= within[0]) & (steps <= within[1])
+    return np.asarray(found[shown])
+
+
+def last_value(steps: Any, values: Any, within: tuple[float, float] | None = None) -> float:
+    """The last of ``shown_values``, NaN where there is none.
+
+    Example:
         >>> last_value([0, 1, 2], [5.0, 6.0, 7.0]), last_value([0, 1, 2], [5.0, 6.0, 7.0], (0.0, 1.5))
         (7.0, 6.0)
     """
-    steps, values = np.asarray(steps), np.asarray(values, dtype=np.float64)
-    shown = np.isfinite(values)
-    if within is not None:
-        shown &= (steps >= within[0]) & (steps <= within[1])
-    return float(values[shown][-1]) if shown.any() else math.nan
+    shown = shown_values(steps, values, within)
+    return float(shown[-1]) if len(shown) else math.nan
 
 
 # A span over which the ticks of an axis have six decimals at most.

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from uwml_core.analysis.text import fixed
 from uwml_core.figures.draft import Draft
-from uwml_core.figures.frame import finite_span, floats, last_value, say_empty
+from uwml_core.figures.frame import finite_span, floats, last_value, say_empty, shown_values
 from uwml_core.figures.overlays import add_broken, add_notes, add_phases
 from uwml_core.figures.step_panels import Panel, fit_panel, fit_steps, step_panels
 from uwml_core.figures.theme import Theme, fade
@@ -46,7 +46,8 @@ def balance_figure(
         bands: ``[phase, first_step, last_step]``.
         since: step and name of a moment to mark in both panels.
         pinned: notes, ``[step, text, count]``.
-        within: first and last step that the page shows, whose last values are named; None for all.
+        within: first and last step that the page shows, whose values give the heights and are named; None
+            for all.
         height: pixels.
     """
     if lines.empty:
@@ -60,9 +61,9 @@ def balance_figure(
     look, points = _Look(theme, directions, within), _points(lines)
     gaps, weights = (points.get(quantity, {}) for quantity in ("gap", "weight"))
     ends = _add_lines(figure, top, "gap", gaps, look, decimals=3)
-    fit_panel(figure, top, _span(gaps), ends)
+    fit_panel(figure, top, _span(gaps, within), ends)
     ends = _add_lines(figure, bottom, "weight", weights, look, decimals=2)
-    fit_panel(figure, bottom, _span(weights, _LEAST_WEIGHTS), ends)
+    fit_panel(figure, bottom, _span(weights, within, _LEAST_WEIGHTS), ends)
     if not np.isfinite(lines["value"].to_numpy()).all():
         raw = lines[(lines["quantity"] == "gap") & (lines["line"] == "raw")]
         add_broken(figure, raw, theme, xaxis=top.x, yaxis=top.edge)
@@ -102,9 +103,9 @@ def contributions_figure(
     look, points = _Look(theme, directions, within), _points(lines)
     added, share = (points.get(quantity, {}) for quantity in ("contribution", "share"))
     ends = _add_lines(figure, top, "contribution", added, look, decimals=3)
-    fit_panel(figure, top, _span(added), ends)
+    fit_panel(figure, top, _span(added, within), ends)
     ends = _add_lines(figure, bottom, "share", share, look, decimals=1)
-    fit_panel(figure, bottom, _span(share, _LEAST_SHARES), ends)
+    fit_panel(figure, bottom, _span(share, within, _LEAST_SHARES), ends)
     _add_level(figure, bottom, 50.0, theme)
     fit_steps(figure, lines["step"].to_numpy())
     return figure.figure()
@@ -158,9 +159,14 @@ def _points(lines: pd.DataFrame) -> dict[str, _Points]:
     return points
 
 
-def _span(points: _Points, least: tuple[float, float] | None = None) -> tuple[float, float]:
-    """Smallest and largest value, of a quantity that is not to fill its panel at least so far apart."""
-    return finite_span(*(mine["value"] for mine in points.values()), np.array(least or ()))
+def _span(
+    points: _Points, within: tuple[float, float] | None, least: tuple[float, float] | None = None
+) -> tuple[float, float]:
+    """Smallest and largest value shown, of a quantity that is not to fill its panel at least so far apart."""
+    shown = [shown_values(mine["step"], mine["value"], within) for mine in points.values()]
+    if not any(map(len, shown)):
+        shown = [mine["value"] for mine in points.values()]
+    return finite_span(*shown, np.array(least or ()))
 
 
 def _trace(

@@ -18,6 +18,7 @@ from uwml_core.figures.frame import (
     panel_title,
     say_empty,
     short_numbers,
+    shown_values,
     titled,
 )
 from uwml_core.figures.overlays import (
@@ -33,6 +34,8 @@ from uwml_core.i18n import _, ngettext
 
 # Between two panels of retrieval, as a share of the plot; holds the lower one's title.
 _SPACING = 0.1
+# The least share of a zoomed chart's height that its values take beside a reference line.
+_LEAST_SHARE = 0.4
 
 
 def line_figure(
@@ -63,7 +66,8 @@ def line_figure(
         marks: ``[step, kind, level, message, count]``.
         references: ``[name, value, why]``.
         pinned: notes, ``[step, text, count]``.
-        within: first and last step that the page shows, whose last values are named; None for all.
+        within: first and last step that the page shows, whose values give the height and are named; None
+            for all.
         height: pixels.
 
     Returns:
@@ -77,15 +81,21 @@ def line_figure(
     add_phases(figure, bands, theme)
     add_references(figure, references, theme)
     lines, window = _lines(series, theme, directions), 0
+    drawn = lines
     if smooth is not None:
         _add_lines(figure, lines, width=1.0, opacity=0.28)
         lines, window = _lines(smooth, theme, directions), int(smooth["window"].iloc[0])
+        drawn = [*drawn, *lines]
     _add_lines(figure, lines, width=1.8, opacity=1.0, window=window)
     add_broken(figure, series, theme)
     add_events(figure, marks, theme)
     add_notes(figure, pinned, theme)
     levels = np.empty(0) if references is None else references["value"].to_numpy(dtype=np.float64)
-    span = finite_span(series["value"].to_numpy(), levels)
+    span = _span(drawn, levels, within)
+    if within is not None:
+        room = 0.06 * (span[1] - span[0])
+        span = span[0] - room, span[1] + room
+        figure.update_layout(yaxis={"range": list(span)})
     fit_axes(figure, series["step"].to_numpy(), span)
     figure.update_yaxes(nticks=max(6, height // 40))
     end_labels(figure, _ends(lines, within), span)
@@ -131,6 +141,16 @@ def _add_lines(figure: Draft, lines: list[_Line], *, width: float, opacity: floa
                 "hovertemplate": _hover(name, window),
             }
         )
+
+
+def _span(lines: list[_Line], levels: np.ndarray, within: tuple[float, float] | None) -> tuple[float, float]:
+    """Smallest and largest value to show; of a part without the levels that would flatten it."""
+    shown = [shown_values(points["step"], points["value"], within) for _name, _color, points in lines]
+    if within is None or not any(map(len, shown)):
+        return finite_span(*(points["value"] for _name, _color, points in lines), levels)
+    low, high = finite_span(*shown)
+    near = np.maximum(levels, high) - np.minimum(levels, low) <= (high - low) / _LEAST_SHARE
+    return finite_span(*shown, levels[near])
 
 
 def _ends(lines: list[_Line], within: tuple[float, float] | None) -> list[tuple[str, float, str]]:

@@ -88,6 +88,7 @@ async function draw(host, data) {
     const uirevision = `${data.revision}/${host.uwmlResets ?? 0}`
     Object.assign(figure.layout, { height: data.height, autosize: true, uirevision })
     showSteps(figure.layout, host)
+    keepHeights(figure.layout, host)
     if (data.overlay) figure.layout = withoutOutline(host, figure.layout)
     problem?.remove()
     await glide(Plotly, host, figure, data)
@@ -174,6 +175,18 @@ function showSteps(layout, { uwmlSteps: steps, uwmlExact: exact }) {
   }
 }
 
+// What the visitor chose in a chart over steps goes before what its figure says of the steps shown.
+function keepHeights(layout, { uwmlHeights: heights = {} }) {
+  for (const [name, range] of Object.entries(heights)) {
+    layout[name] = { ...layout[name], range: [...range], autorange: false }
+  }
+}
+
+function chosenHeights(host, change) {
+  const names = Object.keys(change).map(name => /^(yaxis\d*)\.range/.exec(name)?.[1]).filter(Boolean)
+  return Object.fromEntries(names.map(name => [name, [...host._fullLayout[name].range]]))
+}
+
 function stepsOf({ range, autorange }) {
   if (autorange) return ""
   const digits = Math.min(6, Math.max(0, 2 - Math.floor(Math.log10(range[1] - range[0]))))
@@ -184,6 +197,7 @@ function followZoom(host) {
   if (host.uwmlFollowsZoom) return
   host.uwmlFollowsZoom = true
   host.on("plotly_relayout", change => {
+    Object.assign(host.uwmlHeights ??= {}, chosenHeights(host, change))
     const moved = Object.keys(change).some(name => /^xaxis\d*\.(auto)?range/.test(name))
     if (!moved) return
     const axis = host._fullLayout.xaxis
@@ -213,11 +227,13 @@ function takeSteps(host, data) {
   const same = host.uwmlLatest?.revision === data.revision
   if (data.steps !== null && isLate(data) && same) return
   if (host.uwmlSteps && !data.steps) forgetZoom(host)
+  if (host.uwmlSteps !== data.steps || !same) host.uwmlHeights = {}
   host.uwmlSteps = data.steps
 }
 
 function forgetZoom(host) {
   host.uwmlResets = (host.uwmlResets ?? 0) + 1
+  host.uwmlHeights = {}
 }
 
 function showWhole(host) {
