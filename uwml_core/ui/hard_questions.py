@@ -144,17 +144,23 @@ def _false_negatives(run: Run, epoch: int | None) -> Findings:
 def _wrong_pairs(run: Run, epoch: int | None) -> Findings:
     if (told := read.item_statistics(run, epoch)) is not None:
         statistics, newest = told
+        told_by = _("From statistics of the items in windows of ten epochs; candidates of the newest epoch")
         return Findings(
             question="wrong-pairs",
             headline=wrong_pairs.statistics_headline(statistics),
             confusions=wrong_pairs.with_statistics(newest, statistics),
-            note=_("From statistics of the items in windows of ten epochs; candidates of the newest epoch"),
+            note=clauses([told_by, _judged_otherwise()]),
             epoch=epoch,
         )
     frame, note = read.confusions(run, epoch, until=True)
     found = wrong_pairs.suspected_wrong_pairs(frame)
     sentence = wrong_pairs.wrong_pairs_headline(frame, found)
+    note = clauses([note, _judged_otherwise()])
     return Findings(question="wrong-pairs", headline=sentence, confusions=found, note=note, epoch=epoch)
+
+
+def _judged_otherwise() -> str:
+    return _("Diagnosis judges by the mean margin over the whole training, and counts others")
 
 
 def _memorised(run: Run, epoch: int | None) -> Findings:

@@ -21,6 +21,8 @@ def test_items_that_are_never_right_come_first_with_their_captions(tmp_path: Pat
     wrong = relabel_tables(open_run(bad_data(tmp_path)))["wrong_pairs"]
     never = list(range(0, ITEMS, 7))
     assert sorted(wrong["item_id"].head(len(never))) == never
+    assert wrong["suspected"].head(len(never)).all()
+    assert wrong["suspected"].is_monotonic_decreasing
     first = wrong.set_index("item_id").loc[14]
     assert (first["item_key"], first["captions"], first["new_label"]) == ("key 14", "thing 4 | only 14", "")
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import numpy as np
 import pandas as pd
 
 from uwml_core.analysis.diagnosis.frames import read_frames
-from uwml_core.analysis.diagnosis.suspects import false_negative_ranking, wrong_pair_ranking
+from uwml_core.analysis.diagnosis.suspects import false_negative_ranking, wrong_pair_limit, wrong_pair_ranking
+from uwml_core.analysis.diagnosis.thresholds import FEWEST_ENCOUNTERS
 from uwml_core.analysis.hard_negatives.browse import NEW_LABEL
 from uwml_core.analysis.hard_negatives.catalogue import catalogue
 from uwml_core.analysis.hard_negatives.memorised import memorised, recall_fall
@@ -25,7 +27,8 @@ def relabel_tables(run: Run, most: int = MOST) -> dict[str, pd.DataFrame]:
         most: rows of each.
 
     Returns:
-        ``wrong_pairs``: ``[item_id, item_key, captions, suspicion, mean_margin, encounters, new_label]``.
+        ``wrong_pairs``: ``[item_id, item_key, captions, suspicion, mean_margin, encounters, suspected,
+        new_label]``; suspected are those that the rule of this name counts.
         ``false_negatives``, of the probes at the last snapshot, and ``memorised``: the same of the item and,
         with ``negative_`` in front, of its negative, and the numbers that they are ranked by. Captions are
         joined by `` | ``. A table is empty where the run has not logged what it needs.
@@ -38,7 +41,11 @@ def relabel_tables(run: Run, most: int = MOST) -> dict[str, pd.DataFrame]:
 
 
 def _wrong_pairs(run: Run, items: pd.DataFrame) -> pd.DataFrame:
-    return wrong_pair_ranking(read_frames(run).item_statistics).drop(columns="directions")
+    found = wrong_pair_ranking(read_frames(run).item_statistics).drop(columns="directions")
+    often = (found["encounters"] >= 2 * FEWEST_ENCOUNTERS).to_numpy()
+    margin = found["mean_margin"].to_numpy()
+    limit = wrong_pair_limit(margin[often]) if often.any() else -np.inf
+    return found.assign(suspected=often & (margin < limit))
 
 
 def _false_negatives(run: Run, items: pd.DataFrame) -> pd.DataFrame:

@@ -93,6 +93,16 @@ def wrong_pair_ranking(statistics: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def wrong_pair_limit(margin: np.ndarray) -> float:
+    """Mean margin below which an item is suspected: as far below the median as 1 % of them lie above it.
+
+    Args:
+        margin: mean margins ``[items]``, one or more, of items that were met often enough.
+    """
+    typical, top = np.quantile(margin, [0.5, 0.99])
+    return float(2.0 * typical - top)
+
+
 def _by_direction_and_item(rows: pd.DataFrame) -> pd.DataFrame:
     """``[direction, item_id, n, margin]`` over all windows; directions as numbers."""
     # counted by place, several times as fast as grouping by two keys

@@ -9,7 +9,7 @@ from uwml_core.analysis.diagnosis.finding import Evidence, Finding, Measured, Pa
 from uwml_core.analysis.diagnosis.frames import Frames
 from uwml_core.analysis.diagnosis.registry import NotApplicable, Rule
 from uwml_core.analysis.diagnosis.series import current
-from uwml_core.analysis.diagnosis.suspects import wrong_pair_ranking
+from uwml_core.analysis.diagnosis.suspects import wrong_pair_limit, wrong_pair_ranking
 from uwml_core.analysis.diagnosis.thresholds import (
     FEWEST_ENCOUNTERS,
     LEARNED_MARGIN,
@@ -33,12 +33,12 @@ def check(frames: Frames) -> list[Finding]:
     lie above it.
     """
     margin = _mean_margins(frames)
-    low, typical, learned, high, top = (float(q) for q in np.quantile(margin, [0.05, 0.5, 0.9, 0.95, 0.99]))
+    low, typical, learned, high = (float(q) for q in np.quantile(margin, [0.05, 0.5, 0.9, 0.95]))
     lopsided = (typical - low) / max(high - typical, 1e-9)
     limit, certain = _limits(frames)
     if not (learned > LEARNED_MARGIN and lopsided > limit):
         return []
-    below = int((margin < 2.0 * typical - top).sum())
+    below = int((margin < wrong_pair_limit(margin)).sum())
     share = below / len(margin)
     return [
         Finding(
