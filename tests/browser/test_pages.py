@@ -91,6 +91,27 @@ def test_click_on_a_row_chooses_the_run_in_picker_and_address(tmp_path: Path) ->
         assert not seen.errors
 
 
+TITLE, ARROW = "[data-testid=stMain] h1", "[data-testid=stExpandSidebarButton]"
+
+
+def test_nothing_covers_the_title_while_the_sidebar_is_closed(tmp_path: Path) -> None:
+    make_run(tmp_path, run_id="demo", steps=4, epochs=1)
+    with served(tmp_path) as url:
+        with visit(width=390) as seen:
+            seen.open(url)
+            arrow, title = (seen.page.locator(each).bounding_box() for each in (ARROW, TITLE))
+            assert arrow is not None
+            assert title is not None
+            assert title["y"] >= arrow["y"] + arrow["height"]
+        with visit(width=900) as seen:
+            seen.open(url)
+            title = seen.page.locator(TITLE).bounding_box()
+            assert title is not None
+            # beside an open sidebar it stands at the top
+            assert title["y"] < 32
+            assert seen.page.locator(ARROW).count() == 0
+
+
 def test_cards_side_by_side_end_on_one_line(tmp_path: Path) -> None:
     make_run(tmp_path, run_id="demo", steps=12, epochs=2)
     bottoms = """names => names.map(name =>
