@@ -138,6 +138,17 @@ def test_many_epochs_label_the_first_and_the_last(look):
     assert len(texts) < 12
 
 
+def test_labels_of_curves_that_end_at_the_top_stay_within_the_chart(look):
+    epochs = pd.DataFrame({"epoch": np.arange(8), "progress": np.linspace(0, 1, 8)})
+    layout = curve_by_epoch_figure(curves_by_epoch(UWMLConfig(curve="uniform"), epochs), look).layout
+    plot = layout.height - layout.margin.t - layout.margin.b
+    above = [(1.0 - a.y / 1.05) * plot - a.yshift for a in layout.annotations]
+    assert (layout.annotations[-1].text, len(above)) == ("epoch 7", 6)
+    # half a line reaches into the margin
+    assert min(above) >= 7.5 - layout.margin.t
+    assert np.all(-np.diff(above) >= 15 - 1e-9)
+
+
 def test_no_epoch_says_so(look):
     none = curves_by_epoch(UWMLConfig(), pd.DataFrame({"epoch": [], "progress": []}))
     assert curve_by_epoch_figure(none, look).layout.annotations[0].text == "No epoch yet"
