@@ -39,7 +39,9 @@ from uwml_core.ui.shared import shared
 
 # More bytes are never held at once: those of each sheet are looked for, at some 60 ms per 100 MiB.
 MOST_PICTURES = 96 * 2**20
-_PAGE_STANDS_S = 2.0
+_PAGE_STANDS_S = 0.7
+# To read an epoch of more takes longer than a move may: what is hardest now is asked of its newest steps.
+_MOST_READ_NOW = 2 * MOST_PREVIEWED
 
 
 def catalogue(run: Run) -> pd.DataFrame:
@@ -196,8 +198,8 @@ def _confusions(
     path: str, version: Hashable, epoch: int | None, until: bool, language: str, *, _run: Run
 ) -> tuple[pd.DataFrame, str]:
     if _run.has("pairs"):
-        most = MOST_GATHERED if until else MOST_PREVIEWED
-        rows = rows_of_epoch(step_sizes(_run), epoch, until=until, most=most)
+        most, most_read = (MOST_GATHERED, MOST_READ) if until else (MOST_PREVIEWED, _MOST_READ_NOW)
+        rows = rows_of_epoch(step_sizes(_run), epoch, until=until, most=most, most_read=most_read)
         pairs, note = _pairs(_run, rows.filter, rows.span), rows.note
     else:
         probes = neighbors(_run)
