@@ -227,6 +227,46 @@ def test_missing_ranks_are_taught(open_page: Callable[..., Any], logs: Path) -> 
     assert "log.log_ranks(" in page.app.code[0].value
 
 
+def needed(page: Any) -> list[str]:
+    """What the card says a comparison needs."""
+    card = page.markup.split("What a comparison needs")[1].split("uw-title")[0]
+    return re.findall(r'class="uw-note">(.*?)</p>', card) + [
+        block.value.split()[0] for block in page.app.code
+    ]
+
+
+@pytest.mark.parametrize(
+    ("other", "says"),
+    [
+        ("other-data", "Every run has to answer the same queries: those of the same data and split."),
+        ("video", "Every run has to answer the same queries: those of the same data and split."),
+        ("no-ranks", "Intervals come from the ranks of the same queries in every run. To log them:"),
+    ],
+)
+def test_runs_that_cannot_be_compared_are_told_what_would_do(
+    open_page: Callable[..., Any], logs: Path, other: str, says: str
+) -> None:
+    page = open_page(PAGE, logs, run="bell-0", runs=["bell-0", other], baseline="bell-0")
+    assert not page.failures
+    assert needed(page)[0] == says
+    instead = [text for text in needed(page) if text.startswith("On the data of")]
+    if other == "no-ranks":
+        assert instead == []
+        assert "log.log_ranks(" in page.app.code[0].value
+    else:
+        assert len(instead) == 1
+        assert instead[0].startswith("On the data of bell-0 are also ")
+        assert {"plain-0", "plain-1", "running"} <= set(re.split(", | ", instead[0].rstrip(".")))
+
+
+def test_runs_alone_on_their_data_are_told_to_train_another(
+    open_page: Callable[..., Any], logs: Path
+) -> None:
+    page = open_page(PAGE, logs, run="video", runs=["other-data", "video"], baseline="other-data")
+    assert not page.failures
+    assert [block.value.split()[:2] for block in page.app.code] == [["uwml", "train"]]
+
+
 @pytest.mark.parametrize("run", ["running", "foreign"])
 def test_running_and_foreign_runs_are_compared(open_page: Callable[..., Any], logs: Path, run: str) -> None:
     page = open_page(PAGE, logs, run="bell-0", runs=["bell-0", run], baseline="bell-0")
