@@ -112,6 +112,24 @@ def test_nothing_covers_the_title_while_the_sidebar_is_closed(tmp_path: Path) ->
             assert seen.page.locator(ARROW).count() == 0
 
 
+def test_charts_are_as_wide_as_their_cards_when_the_sidebar_closes_and_opens(tmp_path: Path) -> None:
+    make_run(tmp_path, run_id="demo", steps=12, epochs=2)
+    fits = """least => {
+      const plots = [...document.querySelectorAll(".uwml-plot")]
+      const isFit = plot => Math.abs(plot.clientWidth - plot._fullLayout.width) < 1
+      return plots[0].clientWidth > least && plots.every(isFit)
+    }"""
+    with served(tmp_path) as url, visit() as seen:
+        seen.open(f"{url}/training", charts=8)
+        narrow = seen.page.evaluate("document.querySelector('.uwml-plot').clientWidth")
+        seen.page.get_by_test_id("stSidebar").hover()
+        seen.page.get_by_test_id("stSidebarCollapseButton").locator("button").click()
+        seen.page.wait_for_function(fits, arg=narrow + 50, timeout=30_000)
+        seen.page.locator(ARROW).click()
+        seen.page.wait_for_function(fits.replace("> least", "=== least"), arg=narrow, timeout=30_000)
+        assert not seen.errors
+
+
 def test_cards_side_by_side_end_on_one_line(tmp_path: Path) -> None:
     make_run(tmp_path, run_id="demo", steps=12, epochs=2)
     bottoms = """names => names.map(name =>

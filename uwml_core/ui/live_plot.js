@@ -95,6 +95,7 @@ async function draw(host, data) {
     host.uwmlTraces = figure.data.map(({ x, y, name }) => ({ x, y, name }))
     host.uwmlFigure = figure
     await Plotly.react(host, withOverlay(host), figure.layout, host.uwmlConfig)
+    followWidth(Plotly, host)
     if (data.clickable) listen(host)
     if (data.steps !== null) followZoom(host)
     if (data.overlay) await followOverlay(Plotly, host, data.overlay)
@@ -154,6 +155,23 @@ function corners(event) {
   }
   const [[left, right], [bottom, top]] = [event.range.x, event.range.y]
   return [left, bottom, right, bottom, right, top, left, top]
+}
+
+// A column changes its width without the window too: the sidebar opens or closes.
+function followWidth(Plotly, host) {
+  if (host.uwmlObserved) return
+  // the library keeps fractions of a pixel
+  const isLate = () => host.clientWidth && Math.abs(host.clientWidth - host._fullLayout.width) >= 1
+  const fit = () => {
+    host.uwmlFits = false
+    return isLate() ? Plotly.Plots.resize(host) : undefined
+  }
+  host.uwmlObserved = new ResizeObserver(() => {
+    if (host.uwmlFits || !isLate()) return
+    host.uwmlFits = true
+    host.uwmlQueue = host.uwmlQueue.then(fit)
+  })
+  host.uwmlObserved.observe(host)
 }
 
 function listen(host) {
