@@ -61,7 +61,7 @@ TELLS: dict[str, dict[str, Told]] = {
         "running": Told("hold .* of the gradient", 4),
         "stale": Told("hold .* Too little data yet for an interval", 4),
         "empty": NO_STEPS,
-        "loop": Told("no gradient share was logged", 4),
+        "loop": Told("No weights were logged", 4),
         "matrix": MATRIX,
     },
     "modal_balance": {
