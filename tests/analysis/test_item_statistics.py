@@ -67,7 +67,7 @@ def test_of_very_many_rows_the_newest_steps_are_looked_at(run) -> None:
     chosen = run.table("pairs", columns=["step"], filter=wanted.filter, steps=wanted.span)
     few = newest_steps(steps, 100)
     assert sorted(set(chosen["step"].to_pylist())) == steps["step"].tolist()[-few:]
-    assert wanted.note == f"the newest {few} of {len(steps)} steps"
+    assert wanted.note == f"The newest {few} of {len(steps)} steps"
     one = newest_rows_of_items(steps, 1, np.array([3, 5]))
     rows = run.frame("pairs", filter=one.filter)
     assert set(rows["epoch"]) == {1}
