@@ -59,11 +59,8 @@ def balance_figure(
     figure, (top, bottom) = step_panels(theme, titles, height=height)
     add_phases(figure, bands, theme)
     look, points = _Look(theme, directions, within), _points(lines)
-    gaps, weights = (points.get(quantity, {}) for quantity in ("gap", "weight"))
-    ends = _add_lines(figure, top, "gap", gaps, look, decimals=3)
-    fit_panel(figure, top, _span(gaps, within), ends)
-    ends = _add_lines(figure, bottom, "weight", weights, look, decimals=2)
-    fit_panel(figure, bottom, _span(weights, within, _LEAST_WEIGHTS), ends)
+    _fill(figure, top, "gap", points, look, decimals=3)
+    _fill(figure, bottom, "weight", points, look, decimals=2, least=_LEAST_WEIGHTS)
     if not np.isfinite(lines["value"].to_numpy()).all():
         raw = lines[(lines["quantity"] == "gap") & (lines["line"] == "raw")]
         add_broken(figure, raw, theme, xaxis=top.x, yaxis=top.edge)
@@ -101,11 +98,8 @@ def contributions_figure(
     titles = [(_("Weight × loss"), below), (_("Share of the loss"), "%")]
     figure, (top, bottom) = step_panels(theme, titles, height=height)
     look, points = _Look(theme, directions, within), _points(lines)
-    added, share = (points.get(quantity, {}) for quantity in ("contribution", "share"))
-    ends = _add_lines(figure, top, "contribution", added, look, decimals=3)
-    fit_panel(figure, top, _span(added, within), ends)
-    ends = _add_lines(figure, bottom, "share", share, look, decimals=1)
-    fit_panel(figure, bottom, _span(share, within, _LEAST_SHARES), ends)
+    _fill(figure, top, "contribution", points, look, decimals=3)
+    _fill(figure, bottom, "share", points, look, decimals=1, least=_LEAST_SHARES)
     _add_level(figure, bottom, 50.0, theme)
     fit_steps(figure, lines["step"].to_numpy())
     return figure.figure()
@@ -123,6 +117,22 @@ class _Look(NamedTuple):
 
 
 _Points = dict[tuple[str, str], dict[str, np.ndarray]]
+
+
+def _fill(
+    figure: Draft,
+    panel: Panel,
+    quantity: str,
+    points: dict[str, _Points],
+    look: _Look,
+    *,
+    decimals: int,
+    least: tuple[float, float] | None = None,
+) -> None:
+    """Draw a quantity into its panel, which becomes as high as what is shown of it."""
+    mine = points.get(quantity, {})
+    ends = _add_lines(figure, panel, quantity, mine, look, decimals=decimals)
+    fit_panel(figure, panel, _span(mine, look.within, least), ends)
 
 
 def _add_lines(
