@@ -204,9 +204,9 @@ def _confusions(
     else:
         probes = neighbors(_run)
         if is_finished_model(_run.config):
-            # the number of a snapshot that no epoch came before
-            probes = probes.assign(epoch=-1)
-        pairs, note = probe_pairs(probes, None if is_finished_model(_run.config) else epoch, until=until)
+            # no epoch came before its snapshot, whatever number that has
+            probes, epoch = probes.assign(epoch=-1), None
+        pairs, note = probe_pairs(probes, epoch, until=until)
     frame = confusions_of(pairs, _run.directions)
     left_out = pairs.num_rows - int(frame["n"].sum())
     told = [note] if note else []
